@@ -1,0 +1,1 @@
+"""One module per subcommand of `toolkit`; imported only when it is called."""

@@ -1,0 +1,30 @@
+"""Where everything a person reads is printed: results on stdout, remarks on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rich.console import Console
+from rich.markup import escape
+
+console = Console(highlight=False)
+_remarks = Console(stderr=True, highlight=False)
+
+
+def is_main_process() -> bool:
+    """True in the process that speaks for a distributed run (rank 0, or the only one)."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def notify(message: str) -> None:
+    """Print one remark on stderr, once per run rather than once per process."""
+    if is_main_process():
+        _remarks.print(escape(message), soft_wrap=True)
+
+
+def fail(message: str) -> None:
+    """Print an error for the user on stderr (every process may: the launcher keeps them apart)."""
+    label = "" if is_main_process() else f" (process {os.environ['RANK']})"
+    _remarks.print(f"[bold red]error[/bold red]{label}: {escape(message)}", soft_wrap=True)
+    sys.stderr.flush()
