@@ -1,0 +1,1 @@
+"""What the chapter compares Transformers with."""

@@ -1,0 +1,1 @@
+"""Everything about HuggingFace checkpoints: names, loading, saving, the Auto classes."""

@@ -1,0 +1,112 @@
+"""What every from-scratch model has in common: reading and writing HuggingFace's checkpoints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from torch import nn
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from scratch_models.hub.mapping import to_own_names
+
+
+class ScratchPreTrainedModel(PreTrainedModel):
+    """A model with our own modules and names that lives on HuggingFace's checkpoints.
+
+    Loads what HuggingFace's class of the same architecture loads and saves what that class would
+    save, key for key and bit for bit.
+    """
+
+    huggingface_class: ClassVar[str | None] = None
+    """Name of the class in transformers this one equals; None where there is no counterpart."""
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        pretrained_model_name_or_path: str | os.PathLike | None,
+        *model_args: Any,
+        config: PreTrainedConfig | str | os.PathLike | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """As in transformers, but a checkpoint of another architecture is refused.
+
+        transformers itself leaves every weight of such a model random and goes on.
+
+        Raises:
+            ValueError: if the checkpoint's `model_type` is not this class's.
+        """
+        if config is None and pretrained_model_name_or_path is not None:
+            _check_architecture(cls, pretrained_model_name_or_path, kwargs)
+        return super().from_pretrained(
+            pretrained_model_name_or_path, *model_args, config=config, **kwargs
+        )
+
+    def save_pretrained(
+        self,
+        save_directory: str | os.PathLike,
+        is_main_process: bool = True,
+        push_to_hub: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Save in HuggingFace's format: its weight names, its class in `architectures`.
+
+        A process that has never heard of this package loads the folder with the Auto classes.
+        """
+        # transformers writes back only the renamings that loading made use of; a head put on a
+        # body's checkpoint would be saved half in our names. Without its memory it inverts all.
+        self._weight_conversions = None
+        hub_kwargs = {k: kwargs.pop(k) for k in ("repo_id", "commit_message") if k in kwargs}
+        super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
+        self._save_config(save_directory, is_main_process)
+        if push_to_hub and is_main_process:
+            repo_id = hub_kwargs.pop("repo_id", os.path.basename(os.path.normpath(save_directory)))
+            self.push_to_hub(repo_id, token=kwargs.get("token"), **hub_kwargs)
+
+    def _save_config(self, save_directory: str | os.PathLike, is_main_process: bool) -> None:
+        """Name HuggingFace's class in config.json: pipelines and servers choose by it."""
+        adapters_only = getattr(self, "_hf_peft_config_loaded", False)
+        if self.huggingface_class is None or adapters_only:
+            return
+        self.config.architectures = [self.huggingface_class]
+        if self.should_save_on_this_rank(is_main_process):
+            self.config.save_pretrained(save_directory)
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> Any:
+        """As in torch, for weights under HuggingFace's names as well as under ours.
+
+        transformers' Trainer reads its checkpoints, in HuggingFace's names, back this way.
+        """
+        own = to_own_names(self, dict(state_dict))
+        return super().load_state_dict(own, strict=strict, assign=assign)
+
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if hasattr(module, "reset_buffers"):
+            module.reset_buffers()
+
+
+def _check_architecture(
+    cls: type[ScratchPreTrainedModel], name: str | os.PathLike, kwargs: dict[str, Any]
+) -> None:
+    hub_kwargs = (
+        "cache_dir",
+        "force_download",
+        "local_files_only",
+        "token",
+        "revision",
+        "subfolder",
+    )
+    config, _ = PreTrainedConfig.get_config_dict(
+        name, **{k: v for k, v in kwargs.items() if k in hub_kwargs}
+    )
+    found, expected = config.get("model_type"), cls.config_class.model_type
+    # Folders older than the field have none; their class can only be judged by their weights.
+    if found is not None and found != expected:
+        raise ValueError(
+            f"{name} holds a model of type {found!r} (config.json) but {cls.__name__} reads "
+            f"{expected!r}: choose the class of that architecture."
+        )

@@ -1,0 +1,119 @@
+"""The vocabulary in which a model states its name table: *Hub name <-> our name*.
+
+A table is a list of rows such as
+`rename("encoder.layer.*.output.dense", "layers.*.feed_forward.down")`, read by transformers' own
+loader in both directions. Every row names a whole path from the root of the model, so a key is
+matched by one row only: rows cannot act on each other's results, and their order means nothing.
+(transformers looks for patterns anywhere in a name and applies one after the other; in reverse, a
+short name then also matches inside a longer one and corrupts the saved file.)
+"""
+
+from __future__ import annotations
+
+import re
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+from transformers import PreTrainedModel
+from transformers.conversion_mapping import (
+    get_model_conversion_mapping,
+    register_checkpoint_conversion_mapping,
+)
+from transformers.core_model_loading import (
+    WeightConverter,
+    WeightRenaming,
+    dot_natural_key,
+    rename_source_key,
+)
+
+
+@dataclass(frozen=True)
+class Rename:
+    """One row: a module or parameter by its path on the Hub and by its path in our model.
+
+    `*` stands for the number of a layer; at most one a path.
+    """
+
+    hub: str
+    ours: str
+
+
+def rename(hub: str, ours: str) -> Rename:
+    """A row of a name table; see `Rename`."""
+    return Rename(hub, ours)
+
+
+class OneWayRenaming(WeightRenaming):
+    """A name of old checkpoints: understood when loading, never written."""
+
+    __slots__ = ()
+
+    def reverse_transform(self) -> OneWayRenaming:
+        """Itself: there is nothing left to match when saving."""
+        return self
+
+
+def register_names(class_name: str, table: list[Rename], base_model_prefix: str = "") -> None:
+    """Teach transformers' loader the names of a model class.
+
+    Args:
+        class_name: of our class; tables of bodies also apply inside the heads built on them.
+        table: one row for every path that differs.
+        base_model_prefix: for a body: the prefix its weights carry in checkpoints of head models.
+    """
+    # transformers knows these old norm names too, but looks after our table has renamed the norms.
+    legacy = [
+        OneWayRenaming(r"LayerNorm\.gamma", "LayerNorm.weight"),
+        OneWayRenaming(r"LayerNorm\.beta", "LayerNorm.bias"),
+    ]
+    rows = [
+        WeightRenaming(
+            _path_pattern(row.hub, base_model_prefix), _path_pattern(row.ours, base_model_prefix)
+        )
+        for row in table
+    ]
+    register_checkpoint_conversion_mapping(class_name, legacy + rows, overwrite=True)
+
+
+def _path_pattern(path: str, base_model_prefix: str) -> str:
+    """A regular expression for a path from the root; the loader closes it at the end of a name."""
+    root = rf"(?:^|(?<=^{re.escape(base_model_prefix)}\.))" if base_model_prefix else "^"
+    return root + re.escape(path).replace(r"\*", r"(\d+)")
+
+
+def to_own_names(model: PreTrainedModel, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A state dict in Hub names, in the names and layout of `model`.
+
+    What already bears our names stays, a tied weight present under one of its names only is given
+    under both, and tensors are passed on, not copied, where only the name changes. Unknown names
+    come back as they are for the caller to report. Gradients can be passed as well as weights.
+    """
+    own = model.state_dict(keep_vars=True)
+    transforms = get_model_conversion_mapping(model)
+    renamings = [t for t in transforms if isinstance(t, WeightRenaming)]
+    converters = [t for t in transforms if isinstance(t, WeightConverter)]
+    converter_of = {pattern: c for c in converters for pattern in c.source_patterns}
+    result: dict[str, Tensor] = {}
+    pending: dict[str, Any] = {}
+    for key, tensor in sorted(state_dict.items(), key=lambda item: dot_natural_key(item[0])):
+        if key in own:
+            result[key] = tensor
+            continue
+        new_key, pattern = rename_source_key(
+            key, renamings, converters, model.base_model_prefix, own
+        )
+        if pattern is None:
+            result[new_key] = tensor
+        else:
+            converter = pending.setdefault(new_key, deepcopy(converter_of[pattern]))
+            converter.add_tensor(new_key, key, pattern, tensor)
+    for new_key, converter in pending.items():
+        converted = converter.convert(new_key, model=model, config=model.config)
+        result.update({k: v[0] if isinstance(v, list) else v for k, v in converted.items()})
+    for tied, source in (model.all_tied_weights_keys or {}).items():
+        for present, absent in ((source, tied), (tied, source)):
+            if present in result and absent not in result:
+                result[absent] = result[present]
+    return result

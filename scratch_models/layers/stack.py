@@ -1,0 +1,77 @@
+"""Layers, their residual order and the loop over them ("Attention Is All You Need", §3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+Sublayer = Callable[[Tensor], Tensor]
+ResidualOrder = Callable[[Tensor, Sublayer, nn.Module, nn.Module], Tensor]
+
+
+def post_norm(x: Tensor, sublayer: Sublayer, norm: nn.Module, dropout: nn.Module) -> Tensor:
+    """LayerNorm(x + Sublayer(x)): the order of the 2017 paper (§3.1, dropout §5.4) and of BERT."""
+    return norm(x + dropout(sublayer(x)))
+
+
+def pre_norm(x: Tensor, sublayer: Sublayer, norm: nn.Module, dropout: nn.Module) -> Tensor:
+    """x + Sublayer(LayerNorm(x)): the order of GPT-2 (§2.3) and ViT; trains deep stacks easily."""
+    return x + dropout(sublayer(norm(x)))
+
+
+class EncoderLayer(GradientCheckpointingLayer):
+    """Self-attention, then feed-forward, each with residual connection and norm (§3.1).
+
+    Receives built parts; other architectures pass other parts.
+
+    Args:
+        attention: called with (hidden_states, attention_mask, …), returns (output, weights).
+        attention_norm: the norm of the attention sublayer.
+        feed_forward: [batch, length, hidden_size] -> the same.
+        feed_forward_norm: the norm of the feed-forward sublayer.
+        dropout: probability, on the output of each sublayer.
+        residual: `post_norm` or `pre_norm`.
+    """
+
+    def __init__(
+        self,
+        attention: nn.Module,
+        attention_norm: nn.Module,
+        feed_forward: nn.Module,
+        feed_forward_norm: nn.Module,
+        dropout: float,
+        residual: ResidualOrder,
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_norm = attention_norm
+        self.feed_forward = feed_forward
+        self.feed_forward_norm = feed_forward_norm
+        self.dropout = nn.Dropout(dropout)
+        self.residual = residual
+
+    def forward(self, hidden_states: Tensor, attention_mask: Any = None, **kwargs: Any) -> Tensor:
+        """[batch, length, hidden_size] -> the same."""
+
+        def attend(x: Tensor) -> Tensor:
+            return self.attention(x, attention_mask, **kwargs)[0]
+
+        x = self.residual(hidden_states, attend, self.attention_norm, self.dropout)
+        return self.residual(x, self.feed_forward, self.feed_forward_norm, self.dropout)
+
+
+class EncoderStack(nn.ModuleList):
+    """N layers, one on the other.
+
+    What each layer returns (`output_hidden_states`) and its attention weights are picked up by
+    transformers' output capturing, which watches the layers, so the loop need not collect them.
+    """
+
+    def forward(self, hidden_states: Tensor, attention_mask: Any = None, **kwargs: Any) -> Tensor:
+        """[batch, length, hidden_size] -> the same."""
+        for layer in self:
+            hidden_states = layer(hidden_states, attention_mask, **kwargs)
+        return hidden_states

@@ -1,0 +1,1 @@
+"""One folder an architecture: a short builder and its name table."""
