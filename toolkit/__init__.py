@@ -1,1 +1,1 @@
-"""Fine-tune, evaluate and compare Transformers; works with scratch_models and HuggingFace models alike."""
+"""Fine-tune, evaluate and compare Transformers, scratch models and HuggingFace models alike."""

@@ -1,0 +1,131 @@
+"""Which rows every optimizer step sees: a pure function of seed and epoch.
+
+Nothing here keeps state, so a resumed run needs only its step number to go on with the same rows,
+and the rows of a step do not depend on how many processes share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+# Texts are sorted by length within this many global batches, then the batches are shuffled: nearly
+# all padding is gone, while a batch still mixes rows from the whole epoch.
+SORT_SPAN = 50
+
+Collate = Callable[[list[dict[str, Any]]], dict[str, torch.Tensor]]
+
+
+def plan_epoch(
+    rows: int, global_batch: int, seed: int, epoch: int, lengths: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """Row numbers of every optimizer step of one epoch; each row exactly once.
+
+    Args:
+        rows: number of training examples.
+        global_batch: examples per optimizer step over all processes.
+        lengths: tokens per row; when given, rows of similar length share a step.
+
+    Returns:
+        One array of row numbers per step. Only the last may be shorter than ``global_batch``.
+    """
+    generator = np.random.default_rng([seed, epoch])
+    order = generator.permutation(rows)
+    if lengths is not None:
+        order = _sort_within_spans(order, lengths, SORT_SPAN * global_batch)
+    windows = [order[start : start + global_batch] for start in range(0, rows, global_batch)]
+    if lengths is not None:
+        full = len(windows) - (rows % global_batch != 0)
+        windows = [windows[i] for i in generator.permutation(full)] + windows[full:]
+    return windows
+
+
+def split_window(
+    window: np.ndarray, processes: int, micro_batch: int, lengths: np.ndarray | None = None
+) -> list[list[np.ndarray]]:
+    """Divide the rows of one optimizer step among processes and forward passes.
+
+    Every process gets the same number of forward passes (collective operations need that); in a
+    short last step some of them may be empty.
+
+    Returns:
+        ``parts[process][forward_pass]``: arrays of at most ``micro_batch`` rows.
+    """
+    if lengths is not None:
+        window = window[np.argsort(lengths[window], kind="stable")]
+    passes = -(-len(window) // (processes * micro_batch))
+    chunks = np.array_split(window, passes * processes)
+    return [chunks[process::processes] for process in range(processes)]
+
+
+def evaluation_batches(
+    rows: int, batch_size: int, process: int, processes: int, lengths: np.ndarray | None = None
+) -> list[np.ndarray]:
+    """Batches of one process for a pass over a data set; longest first, no row twice.
+
+    Every process gets the same number of batches; some at the end may be empty.
+    """
+    order = np.arange(rows)
+    if lengths is not None:
+        order = np.argsort(-lengths, kind="stable")
+    batches = [order[start : start + batch_size] for start in range(0, rows, batch_size)]
+    batches += [order[:0]] * (-len(batches) % processes)
+    return batches[process::processes]
+
+
+def row_lengths(data: Any) -> np.ndarray | None:
+    """The ``length`` column (tokens per row) of a data set, or None where it has none."""
+    if "length" not in data.column_names:
+        return None
+    return np.asarray(data.select_columns("length").with_format("numpy")[:]["length"])
+
+
+class Rows(Dataset):
+    """A data set whose rows also carry their number (``index``) and the current ``epoch``."""
+
+    def __init__(self, data: Any, epoch: int = 0) -> None:
+        self.data = data
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: list[int]) -> list[dict[str, Any]]:
+        """Fetch a whole batch at once: one Arrow read instead of one per row."""
+        columns = self.data[[int(i) for i in indices]]
+        names = list(columns)
+        return [
+            {name: columns[name][k] for name in names} | {"index": int(i), "epoch": self.epoch}
+            for k, i in enumerate(indices)
+        ]
+
+
+def load_batches(
+    rows: Rows, batches: Sequence[np.ndarray], collate: Collate, workers: int = 0, pin: bool = False
+) -> DataLoader:
+    """Iterate over collated batches in the given order.
+
+    The loader gets a generator of its own: PyTorch's default would draw from the global random
+    state whenever an iterator starts, and a resumed run would continue with other dropout masks.
+    """
+    return DataLoader(
+        rows,
+        batch_sampler=[[int(i) for i in batch] for batch in batches],
+        collate_fn=collate,
+        num_workers=workers,
+        pin_memory=pin,
+        generator=torch.Generator().manual_seed(rows.epoch),
+    )
+
+
+def _sort_within_spans(order: np.ndarray, lengths: np.ndarray, span: int) -> np.ndarray:
+    pieces = [order[start : start + span] for start in range(0, len(order), span)]
+    # Longest first, so that the short last batch of a span holds its shortest texts.
+    return np.concatenate([p[np.argsort(-lengths[p], kind="stable")] for p in pieces])

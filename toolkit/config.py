@@ -1,0 +1,331 @@
+"""Configuration: dataclasses filled from presets, YAML files and the command line.
+
+A later source wins: defaults < ``--preset`` < ``--config`` < flags. An unknown key is an error that
+names the nearest one; abbreviations are not accepted, so a typo can never set something else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import typing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
+
+import yaml
+
+from toolkit.errors import UserError
+
+
+@dataclass
+class TrainConfig:
+    """How to train; the same fields for every recipe."""
+
+    epochs: int = 3
+    """Passes over the training data."""
+    max_steps: int | None = None
+    """Stop after this many optimizer steps; the schedule is laid out for them."""
+    batch_size: int = 32
+    """Examples per process and forward pass."""
+    accumulation_steps: int = 1
+    """Forward passes per optimizer step; the global batch is this x batch_size x processes."""
+    eval_batch_size: int = 64
+    """Examples per process and forward pass in evaluation."""
+    learning_rate: float = 2e-5
+    """Peak learning rate of AdamW."""
+    weight_decay: float = 0.01
+    """Decoupled weight decay; biases and norms are exempt."""
+    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    """Decay of the learning rate after the warm-up."""
+    warmup_ratio: float = 0.1
+    """Share of all optimizer steps in which the learning rate rises from 0 to its peak."""
+    max_grad_norm: float | None = 1.0
+    """Gradients are scaled down to this global norm; null switches it off."""
+    mixed_precision: Literal["no", "bf16", "fp16"] | None = None
+    """Autocast precision; null takes what `accelerate launch` was told, else full fp32."""
+    group_by_length: bool = True
+    """Batch texts of similar length together: the same rows, less padding."""
+    evaluate_every: int | None = None
+    """Optimizer steps between evaluations on the validation data; null: once an epoch."""
+    save_every: int | None = None
+    """Optimizer steps between checkpoints; null: at every evaluation."""
+    keep_checkpoints: int = 1
+    """Newest checkpoints to keep; the best one is kept besides."""
+    patience: int | None = None
+    """Stop after this many evaluations without improvement; null: never."""
+    log_every: int = 10
+    """Optimizer steps between lines in metrics.jsonl."""
+    workers: int = 0
+    """Processes that prepare batches; 0 prepares them in the training process."""
+
+
+@dataclass
+class RunConfig:
+    """What every recipe has in common."""
+
+    train: TrainConfig = field(default_factory=TrainConfig)
+    """How to train."""
+    seed: int = 42
+    """Seed of initialisation, data order and dropout."""
+    output_dir: str = "results/runs"
+    """Where run directories are made: <output_dir>/<recipe>/<run_id>."""
+    run_id: str | None = None
+    """Name of the run directory; null: date and time."""
+    title: str | None = None
+    """Name of the run in tables and reports; null: made from model and method."""
+
+
+ConfigT = TypeVar("ConfigT", bound=RunConfig)
+
+
+@dataclass(frozen=True)
+class Invocation(Generic[ConfigT]):
+    """A parsed command line: the configuration and, when resuming, the run it belongs to."""
+
+    config: ConfigT
+    resume_from: Path | None
+
+
+def leaf_types(config_class: type, prefix: str = "") -> dict[str, Any]:
+    """Dotted name of every setting of a config dataclass, and its type: ``train.epochs -> int``."""
+    hints = typing.get_type_hints(config_class)
+    leaves: dict[str, Any] = {}
+    for item in dataclasses.fields(config_class):
+        kind = hints[item.name]
+        if dataclasses.is_dataclass(kind):
+            leaves |= leaf_types(typing.cast(type, kind), f"{prefix}{item.name}.")
+        else:
+            leaves[prefix + item.name] = kind
+    return leaves
+
+
+def parse_arguments(
+    config_class: type[ConfigT], recipe_file: str | Path, argv: list[str]
+) -> Invocation[ConfigT]:
+    """Read a recipe's command line.
+
+    Besides the fields of ``config_class`` (``--train.epochs 2``; dashes and underscores are the
+    same; a bool needs no value) it knows ``--preset NAME`` (``presets/<recipe>/<NAME>.yaml`` beside
+    the recipe), ``--config FILE`` and ``--resume RUN_DIRECTORY``.
+
+    Raises:
+        UserError: unknown key (names the nearest one), value of the wrong type, missing file or
+            preset, or a flag given together with ``--resume``.
+        SystemExit: after ``--help`` and ``--print_config``.
+    """
+    recipe_file = Path(recipe_file)
+    known = leaf_types(config_class)
+    flags = _canonical_flags(argv, known)
+    resume = flags.pop_value("resume")
+    if resume is not None:
+        return Invocation(_resumed_config(config_class, Path(resume), flags), Path(resume))
+    files = []
+    if (preset := flags.pop_value("preset")) is not None:
+        files.append(preset_file(recipe_file, preset))
+    if (config_file := flags.pop_value("config")) is not None:
+        files.append(Path(config_file))
+    for file in files:
+        check_keys(read_yaml(file), config_class, where=str(file))
+    config_flags = [f"--config={file}" for file in files]
+    return Invocation(_parse(config_class, recipe_file, config_flags + flags.tokens), None)
+
+
+def load_config(config_class: type[ConfigT], file: Path) -> ConfigT:
+    """Read a configuration written by ``save_config``; every key is checked."""
+    check_keys(read_yaml(file), config_class, where=str(file))
+    return _parse(config_class, file, [f"--config={file}"])
+
+
+def save_config(config: RunConfig, file: Path) -> None:
+    """Write the whole configuration as YAML, so that ``--config FILE`` repeats the run."""
+    text = yaml.safe_dump(dataclasses.asdict(config), sort_keys=False, allow_unicode=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def preset_file(recipe_file: Path, name: str) -> Path:
+    """Path of a recipe's preset.
+
+    Raises:
+        UserError: no such preset; lists those that exist.
+    """
+    folder = recipe_file.parent / "presets" / recipe_file.stem
+    file = folder / f"{name}.yaml"
+    if not file.is_file():
+        names = ", ".join(sorted(p.stem for p in folder.glob("*.yaml"))) or "none"
+        raise UserError(
+            f"--preset {name}: {recipe_file.name} has no such preset; it has: {names}. "
+            "For a file of your own use --config FILE."
+        )
+    return file
+
+
+def read_yaml(file: Path) -> dict[str, Any]:
+    """Read a YAML mapping.
+
+    Raises:
+        UserError: missing file, invalid YAML (with line and column), or no mapping.
+    """
+    if not file.is_file():
+        raise UserError(f"{file}: no such file (expected a YAML configuration)")
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise UserError(f"{file} is not valid YAML: {error}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        found = type(content).__name__
+        raise UserError(f"{file}: expected keys and values (key: value), found a {found}")
+    return content
+
+
+def check_keys(content: dict[str, Any], config_class: type, where: str, prefix: str = "") -> None:
+    """Raise a UserError for the first key that ``config_class`` does not have."""
+    known = leaf_types(config_class)
+    groups = {name.rsplit(".", 1)[0] for name in known if "." in name}
+    for key, value in content.items():
+        name = f"{prefix}{key}"
+        if name in groups and isinstance(value, dict):
+            check_keys(value, config_class, where, prefix=f"{name}.")
+        elif name not in known:
+            raise UserError(f"{where}: unknown key '{name}'. {_nearest(name, known)}")
+
+
+@dataclass
+class _Flags:
+    """Command-line tokens with canonical names; options of the command itself can be taken out."""
+
+    tokens: list[str]
+
+    def pop_value(self, name: str) -> str | None:
+        """Remove ``--name VALUE`` or ``--name=VALUE`` and return the (last) value."""
+        value, rest, waiting = None, [], False
+        for token in self.tokens:
+            if waiting:
+                value, waiting = token, False
+            elif token == f"--{name}":
+                waiting = True
+            elif token.startswith(f"--{name}="):
+                value = token.split("=", 1)[1]
+            else:
+                rest.append(token)
+        if waiting:
+            raise UserError(f"--{name} needs a value")
+        self.tokens = rest
+        return value
+
+
+_COMMAND_OPTIONS = ("preset", "config", "resume", "help", "print_config")
+
+
+def _canonical_flags(argv: list[str], known: dict[str, Any]) -> _Flags:
+    tokens: list[str] = []
+    for position, token in enumerate(argv):
+        if not token.startswith("--"):
+            tokens.append(token)
+            continue
+        name, equals, value = token[2:].partition("=")
+        name = name.replace("-", "_")
+        if name not in known and name not in _COMMAND_OPTIONS:
+            raise UserError(f"unknown option '{token}'. {_nearest(name, known, flag=True)}")
+        following = argv[position + 1] if position + 1 < len(argv) else "--"
+        bare_bool = known.get(name) is bool and not equals and following.startswith("-")
+        tokens.append(f"--{name}=true" if bare_bool else f"--{name}{equals}{value}")
+    return _Flags(tokens)
+
+
+def _nearest(name: str, known: dict[str, Any], flag: bool = False) -> str:
+    """A sentence that names the known key most like ``name`` (its last part counts most)."""
+    leaf = name.rsplit(".", 1)[-1]
+    by_leaf = {key.rsplit(".", 1)[-1]: key for key in known}
+    close = difflib.get_close_matches(leaf, by_leaf, n=1, cutoff=0.6)
+    dashes = "--" if flag else ""
+    if close:
+        return f"Did you mean '{dashes}{by_leaf[close[0]]}'?"
+    return f"Known: {', '.join(dashes + key for key in known)}."
+
+
+def _resumed_config(config_class: type[ConfigT], run: Path, flags: _Flags) -> ConfigT:
+    if not (run / "config.yaml").is_file():
+        raise UserError(f"--resume {run}: not a run directory (it has no config.yaml)")
+    if flags.tokens:
+        raise UserError(
+            f"--resume continues {run} exactly as it was started, so it takes no other option; "
+            f"found: {' '.join(flags.tokens)}. Leave them out, or start a new run."
+        )
+    return load_config(config_class, run / "config.yaml")
+
+
+def _parse(config_class: type[ConfigT], recipe_file: Path, argv: list[str]) -> ConfigT:
+    from jsonargparse import ArgumentError, ArgumentParser, set_parsing_settings
+
+    set_parsing_settings(docstring_parse_attribute_docstrings=True)
+    parser = ArgumentParser(
+        prog=recipe_file.name,
+        exit_on_error=False,
+        allow_abbrev=False,
+        usage=f"{recipe_file.name} [--preset NAME] [--config FILE] [--resume RUN] [--KEY VALUE]",
+        description=_recipe_description(recipe_file),
+    )
+    parser.add_argument("--config", action="config", help="YAML file with any of the keys below.")
+    # Both are handled before jsonargparse sees the command line; they stand here for --help.
+    parser.add_argument("--preset", help=_preset_help(recipe_file))
+    parser.add_argument("--resume", help="Run directory to continue exactly where it stopped.")
+    parser.add_class_arguments(config_class, nested_key=None)
+    try:
+        parsed = parser.parse_args(argv)
+    except ArgumentError as error:
+        raise UserError(_readable(str(error))) from None
+    values = parser.instantiate_classes(parsed)
+    config = config_class(
+        **{key.name: values[key.name] for key in dataclasses.fields(config_class)}
+    )
+    check_values(config.train)
+    return config
+
+
+def check_values(train: TrainConfig) -> None:
+    """Raise a UserError for a number that cannot be trained with."""
+    at_least = {
+        "epochs": 1, "max_steps": 1, "batch_size": 1, "accumulation_steps": 1, "eval_batch_size": 1,
+        "learning_rate": 0, "weight_decay": 0, "warmup_ratio": 0, "evaluate_every": 1,
+        "save_every": 1, "keep_checkpoints": 1, "patience": 1, "log_every": 1, "workers": 0,
+    }  # fmt: skip
+    for key, lowest in at_least.items():
+        value = getattr(train, key)
+        if value is not None and not value >= lowest:
+            raise UserError(f"--train.{key} {value}: expected a number of at least {lowest}")
+    if train.warmup_ratio > 1:
+        raise UserError(f"--train.warmup_ratio {train.warmup_ratio}: expected a share from 0 to 1")
+    if train.max_grad_norm is not None and not train.max_grad_norm > 0:
+        raise UserError(
+            f"--train.max_grad_norm {train.max_grad_norm}: expected a number above 0, or null to "
+            "switch clipping off"
+        )
+
+
+def _recipe_description(recipe_file: Path) -> str | None:
+    if recipe_file.suffix != ".py" or not recipe_file.is_file():
+        return None
+    import ast
+
+    return ast.get_docstring(ast.parse(recipe_file.read_text(encoding="utf-8")))
+
+
+def _preset_help(recipe_file: Path) -> str:
+    folder = recipe_file.parent / "presets" / recipe_file.stem
+    names = ", ".join(sorted(p.stem for p in folder.glob("*.yaml")))
+    return f"Settings kept beside the recipe: {names or 'none yet'}."
+
+
+def _readable(message: str) -> str:
+    """jsonargparse names Python types; a person at the command line reads words."""
+    message = re.sub(r"<class '(\w+)'>", r"\1", message)
+    message = (
+        message.replace("typing.Literal", "one of ")
+        .replace('Parser key "', "--")
+        .replace('":', ":")
+    )
+    return re.sub(r"\s*\n\s*", " ", message)

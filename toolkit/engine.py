@@ -1,0 +1,358 @@
+"""The training loop.
+
+Three rules make it exact. The rows of a step are a function of seed and step number
+(``toolkit.batching``). The loss of a step is divided by the number of loss terms of the *whole*
+step, over all forward passes and processes. And a checkpoint holds all that the next step depends
+on: weights, optimizer, random states and ``TrainState``.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.utils import broadcast_object_list, send_to_device
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from toolkit.batching import Collate, Rows, load_batches, plan_epoch, row_lengths, split_window
+from toolkit.checkpoint import CheckpointStore
+from toolkit.config import TrainConfig
+from toolkit.console import notify
+from toolkit.errors import UserError
+from toolkit.evaluation import Metric, predict
+from toolkit.objectives import Batch, Objective
+from toolkit.progress import Display, progress_bar
+from toolkit.run import Run
+
+
+class Splits(Protocol):
+    """Tokenised data: rows to train on and rows to choose the best checkpoint by."""
+
+    train: Any
+    validation: Any
+
+
+@dataclass
+class TrainState:
+    """Where training stands: everything a checkpoint needs besides weights and random states."""
+
+    step: int = 0
+    updates: int = 0  # steps that changed the weights; fp16 skips those that overflow
+    epoch: int = 0
+    best_step: int | None = None
+    best_metrics: dict[str, float] = field(default_factory=dict)
+    waited: int = 0  # evaluations since the best one
+    stopped_early: bool = False
+    seconds: float = 0.0  # in training steps, without evaluation and checkpoints
+    examples: int = 0
+    tokens: int = 0
+    processes: int = 1
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What training gives back; ``model`` holds the best weights."""
+
+    model: nn.Module
+    state: TrainState
+    total_steps: int
+    selection: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One optimizer step as one process sees it."""
+
+    epoch: int
+    last_of_epoch: bool
+    rows: np.ndarray  # of all processes
+    batches: list[Batch]  # of this process, one per forward pass
+    counted: list[bool]  # False for a stand-in that only keeps the processes in step
+
+
+@dataclass
+class Training:
+    """Everything the loop works with."""
+
+    run: Run
+    model: nn.Module
+    optimizer: Optimizer
+    data: Splits
+    objective: Objective
+    collate: Collate
+    metric: Metric
+    steps_per_epoch: int
+    total_steps: int
+    lengths: np.ndarray | None  # tokens per training row
+    state: TrainState
+
+
+def fit(
+    run: Run,
+    model: nn.Module,
+    data: Splits,
+    *,
+    objective: Objective,
+    collate: Collate,
+    metric: Metric,
+) -> FitResult:
+    """Train a model and return it with the weights of the best evaluation.
+
+    Continues from the newest complete checkpoint of the run when it was started with ``--resume``.
+
+    Args:
+        data: ``train`` and ``validation``. Where rows have a ``length`` (tokens), it groups them
+            into batches and counts the tokens.
+        objective: loss sums and their counts.
+        metric: decides which evaluation was the best.
+
+    Raises:
+        UserError: the loss became NaN or infinite; names step, rows and learning rate.
+    """
+    train, accelerator = run.config.train, run.accelerator
+    steps_per_epoch, total_steps = count_steps(len(data.train), train, accelerator.num_processes)
+    model, optimizer = accelerator.prepare(model, build_optimizer(model, train))
+    store = CheckpointStore(run.directory / "checkpoints", accelerator, train.keep_checkpoints)
+    # From here on every process draws its own dropout masks.
+    torch.manual_seed(run.config.seed + accelerator.process_index)
+    state = _resume(run, store) if run.resumed else TrainState(processes=accelerator.num_processes)
+    training = Training(
+        run, model, optimizer, data, objective, collate, metric, steps_per_epoch, total_steps,
+        row_lengths(data.train), state,
+    )  # fmt: skip
+    model.train()
+    with progress_bar("training", total_steps, done=state.step) as display:
+        for step in training_steps(training):
+            started = time.perf_counter()
+            report = train_step(training, step)
+            _account(training, step, time.perf_counter() - started)
+            _report(training, report, display)
+            _evaluate_and_save(training, step, store)
+    if state.best_step is not None and state.best_step != state.step:
+        store.restore(state.best_step)
+    direction = "highest" if metric.higher_is_better else "lowest"
+    selection = f"{direction} validation {metric.selection}"
+    return FitResult(accelerator.unwrap_model(model), state, total_steps, selection)
+
+
+def count_steps(rows: int, train: TrainConfig, processes: int) -> tuple[int, int]:
+    """Optimizer steps per epoch and in total; an incomplete last window is a step."""
+    per_epoch = math.ceil(rows / (train.batch_size * train.accumulation_steps * processes))
+    return per_epoch, train.max_steps or per_epoch * train.epochs
+
+
+def training_steps(training: Training) -> Iterator[Step]:
+    """Yield the steps that are left, until the last one or an early stop."""
+    state = training.state
+    while state.step < training.total_steps and not state.stopped_early:
+        epoch, done = divmod(state.step, training.steps_per_epoch)
+        for step in _epoch_steps(training, epoch, done):
+            yield step
+            if state.step >= training.total_steps or state.stopped_early:
+                return
+
+
+def _epoch_steps(training: Training, epoch: int, done: int) -> Iterator[Step]:
+    """Steps of one epoch after the first ``done`` ones."""
+    run, rows = training.run, training.data.train
+    train, accelerator = run.config.train, run.accelerator
+    lengths = training.lengths if train.group_by_length else None
+    global_batch = train.batch_size * train.accumulation_steps * accelerator.num_processes
+    windows = plan_epoch(len(rows), global_batch, run.config.seed, epoch, lengths)[done:]
+    parts = [
+        split_window(window, accelerator.num_processes, train.batch_size, lengths)
+        for window in windows
+    ]
+    mine = [shares[accelerator.process_index] for shares in parts]
+    # A process without rows computes one of them for nothing, so that collectives match.
+    loads = [
+        chunk if len(chunk) else window[:1]
+        for window, chunks in zip(windows, mine, strict=True)
+        for chunk in chunks
+    ]
+    pin = accelerator.device.type == "cuda"
+    batches = iter(load_batches(Rows(rows, epoch), loads, training.collate, train.workers, pin))
+    for number, (window, chunks) in enumerate(zip(windows, mine, strict=True)):
+        yield Step(
+            epoch=epoch,
+            last_of_epoch=number == len(windows) - 1,
+            rows=window,
+            batches=[next(batches) for _ in chunks],
+            counted=[len(chunk) > 0 for chunk in chunks],
+        )
+
+
+def train_step(training: Training, step: Step) -> dict[str, float]:
+    """One optimizer step.
+
+    Returns:
+        ``loss`` (mean over the loss terms of all processes), ``learning_rate`` and, where gradients
+        are clipped, ``grad_norm`` before clipping.
+    """
+    accelerator, model, state = training.run.accelerator, training.model, training.state
+    train = training.run.config.train
+    learning_rate = train.learning_rate * schedule_factor(
+        state.updates, training.total_steps, train
+    )
+    for group in training.optimizer.param_groups:
+        group["lr"] = learning_rate
+    totals = _global_counts(accelerator, training.objective, step)
+    loss_sum = torch.zeros((), device=accelerator.device)
+    for number, (batch, counted) in enumerate(zip(step.batches, step.counted, strict=True)):
+        last = number == len(step.batches) - 1
+        # accelerate reads this flag in backward (DeepSpeed), clipping and optimizer.step.
+        accelerator.gradient_state._set_sync_gradients(last)
+        with nullcontext() if last else accelerator.no_sync(model):
+            sums = training.objective.loss(model, send_to_device(batch, accelerator.device))
+            loss = (sums / totals).sum() * float(counted)
+            loss_sum += loss.detach()
+            # DistributedDataParallel averages over processes: multiply to get the sum back.
+            accelerator.backward(loss * accelerator.num_processes)
+    mean_loss = accelerator.reduce(loss_sum, reduction="sum").item()
+    if not math.isfinite(mean_loss):
+        raise UserError(_not_finite(mean_loss, step, state, learning_rate))
+    report = {"loss": mean_loss, "learning_rate": learning_rate}
+    if train.max_grad_norm is not None:
+        norm = accelerator.clip_grad_norm_(model.parameters(), train.max_grad_norm)
+        report["grad_norm"] = float(norm)
+    training.optimizer.step()
+    training.optimizer.zero_grad()
+    state.updates += not accelerator.optimizer_step_was_skipped
+    return report
+
+
+def schedule_factor(updates: int, total_steps: int, train: TrainConfig) -> float:
+    """Share of the peak learning rate for the next update; 0 exactly after the last one.
+
+    Args:
+        updates: optimizer updates done so far.
+    """
+    warmup = round(train.warmup_ratio * total_steps)
+    if updates < warmup:
+        return updates / warmup
+    if train.schedule == "constant":
+        return 1.0
+    progress = min((updates - warmup) / max(total_steps - warmup, 1), 1.0)
+    return 1 - progress if train.schedule == "linear" else (1 + math.cos(math.pi * progress)) / 2
+
+
+def build_optimizer(model: nn.Module, train: TrainConfig) -> Optimizer:
+    """AdamW over the parameters that are trained; biases and norms are not decayed.
+
+    Norms and biases are the vectors among the parameters (Devlin et al. 2019, appendix A.2, and
+    HuggingFace's Trainer exempt the same ones).
+    """
+    trained = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in trained if p.ndim > 1], "weight_decay": train.weight_decay},
+        {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW([g for g in groups if g["params"]], lr=train.learning_rate, fused=True)
+
+
+def _global_counts(accelerator: Accelerator, objective: Objective, step: Step) -> Tensor:
+    """Loss terms of the whole step over all processes, per part of the loss [parts]."""
+    counts = [
+        objective.count(batch) if counted else [0] * len(objective.count(batch))
+        for batch, counted in zip(step.batches, step.counted, strict=True)
+    ]
+    total = torch.tensor(counts, dtype=torch.float64, device=accelerator.device).sum(0)
+    # A part without terms (no token was masked) has a sum of 0; 0 / 1 keeps it so.
+    return accelerator.reduce(total, reduction="sum").clamp(min=1).float()
+
+
+def _resume(run: Run, store: CheckpointStore) -> TrainState:
+    saved = store.restore_newest()
+    state = TrainState(**saved) if saved else TrainState(processes=run.accelerator.num_processes)
+    if state.processes != run.accelerator.num_processes:
+        raise UserError(
+            f"--resume {run.directory}: it was started with {state.processes} processes, now there "
+            f"are {run.accelerator.num_processes}. Resume with {state.processes}."
+        )
+    run.forget_after(state.step)
+    notify(f"resuming {run.directory} after step {state.step}")
+    return state
+
+
+def _account(training: Training, step: Step, seconds: float) -> None:
+    state = training.state
+    state.step += 1
+    state.epoch = step.epoch
+    state.seconds += seconds
+    state.examples += len(step.rows)
+    if training.lengths is not None:
+        state.tokens += int(training.lengths[step.rows].sum())
+
+
+def _report(training: Training, report: dict[str, float], display: Display) -> None:
+    state, run = training.state, training.run
+    unit, count = ("tokens", state.tokens) if state.tokens else ("examples", state.examples)
+    display.advance(1, f"loss {report['loss']:.4f}  {count / state.seconds:,.0f} {unit}/s")
+    if state.step % run.config.train.log_every == 0 or state.step in (1, training.total_steps):
+        progress = {"step": state.step, "epoch": state.epoch, "seconds": round(state.seconds, 3)}
+        run.log(progress | report | {"tokens": state.tokens, "examples": state.examples})
+
+
+def _evaluate_and_save(training: Training, step: Step, store: CheckpointStore) -> None:
+    state, train = training.state, training.run.config.train
+    at_end = state.step == training.total_steps
+    if train.evaluate_every is None:
+        evaluate = step.last_of_epoch or at_end
+    else:
+        evaluate = state.step % train.evaluate_every == 0 or at_end
+    improved = evaluate and _evaluate(training)
+    if train.save_every is None:
+        save = evaluate
+    else:
+        save = improved or at_end or state.step % train.save_every == 0
+    if save:
+        store.save(state.step, asdict(state), state.best_step)
+
+
+def _evaluate(training: Training) -> bool:
+    """Evaluate, log, and update best and patience; True when this is the best so far."""
+    run, state, metric = training.run, training.state, training.metric
+    outputs = predict(
+        training.model,
+        training.data.validation,
+        objective=training.objective,
+        collate=training.collate,
+        accelerator=run.accelerator,
+        batch_size=run.config.train.eval_batch_size,
+    )
+    values = [metric(outputs)]
+    if run.accelerator.num_processes > 1:
+        values = broadcast_object_list(values)  # one decision for all, whatever rounding does
+    metrics = values[0]
+    run.log({"step": state.step, "epoch": state.epoch, "validation": metrics})
+    sign = 1 if metric.higher_is_better else -1
+    best = state.best_metrics.get(metric.selection)
+    improved = best is None or sign * metrics[metric.selection] > sign * best
+    if improved:
+        state.best_step, state.best_metrics, state.waited = state.step, metrics, 0
+    else:
+        state.waited += 1
+        patience = run.config.train.patience
+        state.stopped_early = patience is not None and state.waited >= patience
+    shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    best_so_far = "  (best so far)" if improved else ""
+    notify(f"step {state.step}, epoch {state.epoch + 1}, validation: {shown}{best_so_far}")
+    return improved
+
+
+def _not_finite(loss: float, step: Step, state: TrainState, learning_rate: float) -> str:
+    rows = ", ".join(str(i) for i in step.rows[:20])
+    more = f" and {len(step.rows) - 20} more" if len(step.rows) > 20 else ""
+    return (
+        f"the loss became {loss} in step {state.step + 1} (learning rate {learning_rate:.3g}, "
+        f"training rows {rows}{more}). The weights were not updated with it; the last checkpoint "
+        "is intact. Try a lower --train.learning_rate, or look at these rows."
+    )

@@ -1,0 +1,32 @@
+"""The frame around a recipe's ``main``: read the command line, turn errors into messages."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from toolkit.config import ConfigT, Invocation, parse_arguments
+from toolkit.console import fail
+from toolkit.errors import UserError
+
+
+def run_recipe(
+    main: Callable[[Invocation[ConfigT]], None], config_class: type[ConfigT], recipe_file: str
+) -> None:
+    """Run a recipe from the command line.
+
+    Exit codes: 0 done, 2 the user's mistake (one message, no traceback), 130 interrupted. Any other
+    exception is a bug of ours and keeps its traceback.
+    """
+    # datasets and tokenizers both fork; the tokenizers' own threads only earn a warning then.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        main(parse_arguments(config_class, Path(recipe_file), sys.argv[1:]))
+    except UserError as error:
+        fail(str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        fail("interrupted. The command printed at the start continues from the last checkpoint.")
+        sys.exit(130)

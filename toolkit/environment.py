@@ -1,0 +1,89 @@
+"""What a run ran on: versions, hardware, commit. Written to ``environment.json``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+PACKAGES = (
+    "torch", "transformers", "accelerate", "datasets", "peft", "tokenizers", "scikit-learn",
+    "numpy", "scratch-models-toolkit",
+)  # fmt: skip
+
+
+def describe_environment() -> dict[str, Any]:
+    """Versions, hardware and the state of the code, as plain JSON values."""
+    return {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+        "packages": {name: _version(name) for name in PACKAGES},
+        "git": _git_state(),
+    }
+
+
+def command_line() -> str:
+    """The command that started this process, as one would type it."""
+    import shlex
+
+    script = os.path.relpath(sys.argv[0])
+    script = sys.argv[0] if script.startswith("..") else script
+    launcher = "accelerate launch" if "ACCELERATE_MIXED_PRECISION" in os.environ else "python"
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if launcher == "python" and processes > 1:
+        launcher = f"torchrun --nproc_per_node {processes}"
+    return shlex.join([*launcher.split(), script, *sys.argv[1:]])
+
+
+def peak_memory_bytes() -> int:
+    """Largest memory held so far: of the GPU where there is one, else resident, of this process."""
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or "unknown"
+
+
+def _git_state() -> dict[str, Any] | None:
+    """Commit of the code that runs and whether it was changed since; None outside a checkout."""
+    root = Path(__file__).resolve().parents[1]
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    try:
+        return {
+            "commit": git("rev-parse", "HEAD"),
+            "dirty": bool(git("status", "--porcelain", "-uno")),
+        }
+    except (OSError, subprocess.CalledProcessError):
+        return None

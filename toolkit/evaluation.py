@@ -1,0 +1,126 @@
+"""One pass over a data set: every example exactly once, whatever the number of processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object, send_to_device
+from torch import nn
+
+from toolkit.batching import Collate, Rows, evaluation_batches, load_batches, row_lengths
+from toolkit.metrics import classification_metrics
+from toolkit.objectives import Objective
+
+Outputs = dict[str, np.ndarray]
+
+
+class Metric(Protocol):
+    """Turns per-example results into numbers, and says which one chooses the best checkpoint."""
+
+    selection: str
+    higher_is_better: bool
+
+    def __call__(self, outputs: Outputs) -> dict[str, float]:
+        """Named values, among them ``selection``."""
+
+
+class ClassificationMetric:
+    """Accuracy, macro F1 and mean loss; chosen by accuracy.
+
+    Args:
+        num_labels: classes of the model; macro F1 averages over all of them, seen or not.
+    """
+
+    selection = "accuracy"
+    higher_is_better = True
+
+    def __init__(self, num_labels: int) -> None:
+        self.num_labels = num_labels
+
+    def __call__(self, outputs: Outputs) -> dict[str, float]:
+        """Compute from ``logits`` [n, classes], ``labels`` [n] and ``loss`` [n]."""
+        predictions = outputs["logits"].argmax(-1)
+        values = classification_metrics(outputs["labels"], predictions, self.num_labels)
+        return {**values, "loss": float(outputs["loss"].mean())}
+
+
+class PretrainingMetric:
+    """Masked-token accuracy and loss per masked token, next-sentence accuracy; chosen by loss."""
+
+    selection = "masked_loss"
+    higher_is_better = False
+
+    def __call__(self, outputs: Outputs) -> dict[str, float]:
+        """Compute from the sums of ``toolkit.objectives.Pretraining.outputs``."""
+        masked = max(int(outputs["masked"].sum()), 1)
+        return {
+            "masked_loss": float(outputs["loss"].sum() / masked),
+            "masked_accuracy": float(outputs["correct"].sum() / masked),
+            "next_sentence_accuracy": float(outputs["next_correct"].mean()),
+        }
+
+
+def predict(
+    model: nn.Module,
+    data: Any,
+    *,
+    objective: Objective,
+    collate: Collate,
+    accelerator: Accelerator,
+    batch_size: int,
+    advance: Callable[[int], None] | None = None,
+) -> Outputs:
+    """Run the model over a data set and return its per-example results in the order of the rows.
+
+    Args:
+        data: rows with the columns the collator needs; a ``length`` column sorts them into batches
+            of similar length.
+        advance: called with the number of rows done, for a progress display.
+
+    Returns:
+        The arrays of ``objective.outputs``, [rows, ...], the same on every process.
+
+    Raises:
+        RuntimeError: a row is missing or was counted twice.
+    """
+    batches = evaluation_batches(
+        len(data),
+        batch_size,
+        accelerator.process_index,
+        accelerator.num_processes,
+        row_lengths(data),
+    )
+    # A process without rows runs one of them for nothing: sharded models compute together.
+    loads = [batch if len(batch) else np.zeros(1, dtype=int) for batch in batches]
+    was_training = model.training
+    model.eval()
+    parts: list[dict[str, np.ndarray]] = []
+    with torch.no_grad():
+        for rows, batch in zip(batches, load_batches(Rows(data), loads, collate), strict=True):
+            outputs = objective.outputs(model, send_to_device(batch, accelerator.device))
+            arrays = {name: value[: len(rows)].cpu().numpy() for name, value in outputs.items()}
+            parts.append({"index": rows, **arrays})
+            if advance is not None:
+                advance(len(rows))
+    model.train(was_training)
+    if accelerator.num_processes > 1:
+        parts = gather_object(parts)
+    return _in_row_order(parts, len(data))
+
+
+def _in_row_order(parts: list[dict[str, np.ndarray]], rows: int) -> Outputs:
+    joined: Mapping[str, np.ndarray] = {
+        name: np.concatenate([part[name] for part in parts]) for name in parts[0]
+    }
+    seen = np.bincount(joined["index"], minlength=rows)
+    if len(joined["index"]) != rows or not (seen == 1).all():
+        raise RuntimeError(
+            f"evaluation saw {len(joined['index'])} rows ({int((seen > 1).sum())} of them twice, "
+            f"{int((seen == 0).sum())} never), expected each of {rows} exactly once"
+        )
+    order = np.argsort(joined["index"])
+    return {name: values[order] for name, values in joined.items() if name != "index"}

@@ -1,0 +1,97 @@
+"""What a training step minimises, as *sums* over loss terms and their numbers.
+
+The engine divides each sum by the number of terms of the whole optimizer step. A mean per forward
+pass would weigh the few tokens of a short batch like the many of a long one.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Batch = dict[str, Tensor]
+IGNORED = -100
+"""Label of a position that has no loss term (PyTorch's and HuggingFace's convention)."""
+
+
+class Objective(Protocol):
+    """One task's loss and per-example results.
+
+    A loss may have several parts, each a mean over its own terms (BERT's pretraining has two).
+    """
+
+    def count(self, batch: Batch) -> list[int]:
+        """Number of terms of every part in a batch, from its labels alone."""
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Sum of the terms of every part, float32 [parts]."""
+
+    def outputs(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Per-example results, each of shape [batch, ...]; called without gradients."""
+
+
+def model_inputs(batch: Batch) -> Batch:
+    """The part of a batch that the model's ``forward`` takes."""
+    return {k: v for k, v in batch.items() if not k.endswith("labels") and k != "index"}
+
+
+class Classification:
+    """Cross entropy over the class logits of each example."""
+
+    def count(self, batch: Batch) -> list[int]:
+        """Every example is one loss term."""
+        return [len(batch["labels"])]
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Summed cross entropy; logits in float32, because bf16 sums lose small terms."""
+        logits = model(**model_inputs(batch)).logits.float()
+        return F.cross_entropy(logits, batch["labels"], reduction="sum").view(1)
+
+    def outputs(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """``logits`` [batch, classes], ``loss`` [batch] and ``labels`` [batch]."""
+        logits = model(**model_inputs(batch)).logits.float()
+        loss = F.cross_entropy(logits, batch["labels"], reduction="none")
+        return {"logits": logits, "loss": loss, "labels": batch["labels"]}
+
+
+class Pretraining:
+    """BERT's two tasks (Devlin et al. 2019, section 3.1 and appendix A.2).
+
+    The loss is the mean over masked tokens plus the mean over sentence pairs.
+    """
+
+    def count(self, batch: Batch) -> list[int]:
+        """Masked tokens; sentence pairs."""
+        return [int((batch["labels"] != IGNORED).sum()), len(batch["next_sentence_labels"])]
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Summed cross entropy of the masked tokens and of the next-sentence decision."""
+        output = model(**model_inputs(batch))
+        masked = _token_losses(output.prediction_logits, batch["labels"]).sum()
+        pair_logits = output.seq_relationship_logits.float()
+        pairs = F.cross_entropy(pair_logits, batch["next_sentence_labels"], reduction="sum")
+        return torch.stack([masked, pairs])
+
+    def outputs(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Per example: summed masked ``loss``; ``masked``, ``correct`` tokens; ``next_correct``."""
+        output = model(**model_inputs(batch))
+        labels = batch["labels"]
+        hits = (output.prediction_logits.argmax(-1) == labels) & (labels != IGNORED)
+        next_sentence = output.seq_relationship_logits.argmax(-1) == batch["next_sentence_labels"]
+        return {
+            "loss": _token_losses(output.prediction_logits, labels).sum(-1),
+            "masked": (labels != IGNORED).sum(-1),
+            "correct": hits.sum(-1),
+            "next_correct": next_sentence.long(),
+        }
+
+
+def _token_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross entropy per token [batch, length]; 0 where the label is ignored."""
+    flat = F.cross_entropy(
+        logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none"
+    )
+    return flat.view_as(labels)
