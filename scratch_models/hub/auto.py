@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import transformers
 from transformers import AutoConfig
@@ -70,5 +71,5 @@ def disable() -> None:
         _auto_class(head)._model_mapping._extra_content.pop(config_class, None)
 
 
-def _auto_class(head: str) -> type:
+def _auto_class(head: str) -> Any:
     return getattr(transformers, HEADS[head])

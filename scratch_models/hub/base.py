@@ -85,8 +85,9 @@ class ScratchPreTrainedModel(PreTrainedModel):
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
-        if hasattr(module, "reset_buffers"):
-            module.reset_buffers()
+        reset_buffers = getattr(module, "reset_buffers", None)
+        if callable(reset_buffers):
+            reset_buffers()
 
 
 def _check_architecture(
