@@ -1,0 +1,223 @@
+"""Loading labelled texts: what a user brings is read right, or refused with the row."""
+
+import csv
+import json
+
+import pytest
+
+from toolkit.data.text_classification import load_text_classification
+from toolkit.errors import UserError
+
+NEGATIVE = [
+    "空调坏了没人修",
+    "排队两小时，体验差",
+    "按键松动，声音发闷",
+    "菜是凉的，还多收钱",
+    "隔音太差，一夜没睡",
+    "退款拖了半个月",
+]
+POSITIVE = [
+    "房间很干净，早餐也不错",
+    "店员耐心，取车很快",
+    "电池耐用，屏幕清楚",
+    "汤很鲜，下次还来",
+    "位置好找，性价比高",
+    "包装结实，送货准时",
+]
+TEXTS = [text for pair in zip(NEGATIVE, POSITIVE, strict=True) for text in pair]
+
+
+def write_csv(path, rows, header=("text", "label")):
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    return str(path)
+
+
+def alternating(first, second):
+    return list(zip(TEXTS, [first, second] * 6, strict=True))
+
+
+def labels_by_text(data):
+    splits = (data.train, data.validation, data.test)
+    return {row["text"]: data.label_names[row["label"]] for split in splits for row in split}
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ((1, 2, 3, 5), ["1", "2", "3", "5"]),
+        ((-1, 1), ["-1", "1"]),
+        ((-100, 1), ["-100", "1"]),
+        ((10, 9), ["9", "10"]),
+        ((0.0, 1.0), ["0", "1"]),
+        (("negative", "positive"), ["negative", "positive"]),
+        ((" 负面", "正面 ", "负面", "正面"), ["正面", "负面"]),
+        (("True", "false"), ["false", "true"]),
+    ],
+)
+def test_labels_of_any_writing_become_ids_in_one_order(tmp_path, values, names):
+    rows = [(text, values[i % len(values)]) for i, text in enumerate(TEXTS)]
+    data = load_text_classification(write_csv(tmp_path / "a.csv", rows))
+    assert data.label_names == names
+    reordered = load_text_classification(write_csv(tmp_path / "b.csv", rows[::-1]))
+    assert reordered.label_names == names
+    assert labels_by_text(reordered) == labels_by_text(data)
+
+
+def test_json_booleans_and_mixed_types_are_two_classes(tmp_path):
+    booleans, mixed = tmp_path / "bool.jsonl", tmp_path / "mixed.jsonl"
+    values = [i % 2 if i < 6 else str(i % 2) for i in range(12)]
+    for path, labels in ((booleans, [bool(i % 2) for i in range(12)]), (mixed, values)):
+        records = [{"text": t, "label": v} for t, v in zip(TEXTS, labels, strict=True)]
+        path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records), "utf-8")
+    assert load_text_classification(str(booleans)).label_names == ["false", "true"]
+    assert load_text_classification(str(mixed)).label_names == ["0", "1"]
+
+
+def test_ids_come_from_the_training_rows_though_test_lacks_a_class(tmp_path):
+    rows = [(text, ["ant", "bee", "cat"][i % 3]) for i, text in enumerate(TEXTS)]
+    write_csv(tmp_path / "train.csv", rows)
+    write_csv(
+        tmp_path / "test.csv", [("蜂一", "bee"), ("蜂二", "bee"), ("猫一", "cat"), ("猫二", "cat")]
+    )
+    data = load_text_classification(str(tmp_path))
+    assert data.label_names == ["ant", "bee", "cat"]
+    assert data.test["label"][:] == [1, 1, 2, 2]
+    assert data.summary["class_counts"]["test"] == {"ant": 0, "bee": 2, "cat": 2}
+
+
+def test_unknown_test_label_is_refused_by_name_file_and_row(tmp_path):
+    train = write_csv(tmp_path / "train.csv", alternating("negative", "positive"))
+    test = write_csv(tmp_path / "test.csv", [("还可以", "positive"), ("一般般吧", "neutral")])
+    with pytest.raises(UserError, match=r"test\.csv, line 3: .*'neutral'.*negative, positive"):
+        load_text_classification(train, test_file=test)
+
+
+def test_one_class_is_refused(tmp_path):
+    with pytest.raises(UserError, match="1 class only"):
+        load_text_classification(write_csv(tmp_path / "a.csv", alternating(1, 1)))
+
+
+def test_rows_without_label_or_text_are_dropped_from_training_and_counted(tmp_path, capsys):
+    rows = [*alternating(0, 1), ("没有标签", ""), ("", 1), ("\u3000\u200b ", 0)]
+    data = load_text_classification(write_csv(tmp_path / "a.csv", rows))
+    assert sum(data.summary["sizes"].values()) == 12
+    assert data.summary["dropped"]["train"] == {"without_text": 2, "without_label": 1}
+    assert "2 rows without text, 1 row without label" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("row", "what"), [(("没有标签", ""), "no label"), (("", 1), "no text")])
+def test_test_rows_without_label_or_text_are_refused(tmp_path, row, what):
+    train = write_csv(tmp_path / "train.csv", alternating(0, 1))
+    test = write_csv(tmp_path / "test.csv", [("好", 1), row])
+    with pytest.raises(UserError, match=rf"test\.csv, line 3: {what}"):
+        load_text_classification(train, test_file=test)
+
+
+def test_words_for_nothing_are_words(tmp_path):
+    words = ["null", "NA", "N/A", "nan", "None", "<NA>", "#N/A"]
+    rows = [*alternating(0, 1), *((word, i % 2) for i, word in enumerate(words))]
+    data = load_text_classification(write_csv(tmp_path / "a.csv", rows))
+    texts = set(data.train["text"]) | set(data.validation["text"]) | set(data.test["text"])
+    assert set(words) < texts
+
+
+def test_training_rows_that_stand_in_test_are_counted_and_removed(tmp_path, capsys):
+    rows = alternating(0, 1)
+    write_csv(tmp_path / "train.csv", [*rows, *rows[:2]])
+    test = [
+        rows[0],
+        rows[3],
+        (rows[5][0] + " ", 1),
+        (rows[7][0], 0),
+        ("全新的一条评论", 1),
+        ("另一条新的差评", 0),
+    ]
+    write_csv(tmp_path / "test.csv", test)
+    data = load_text_classification(str(tmp_path))
+    assert data.summary["overlap"]["test"] == {
+        "in_train_exact": 3,
+        "in_train_normalized": 4,
+        "with_opposite_label": 1,
+        "training_rows": 5,
+        "training_rows_removed": 5,
+    }
+    assert "4 of 6 test texts also stand in the training rows (3 letter" in capsys.readouterr().err
+    assert len(data.train) + len(data.validation) == 9
+    kept = load_text_classification(str(tmp_path), keep_leaks=True)
+    assert len(kept.train) + len(kept.validation) == 14
+    assert kept.summary["repetitions_in_train"]["exact"] == 2
+
+
+def test_equal_texts_stay_on_one_side_of_a_made_split(tmp_path):
+    rows = [(f"{text}{n}", label) for n in range(10) for text, label in alternating(0, 1)]
+    repeated = [*rows, *((text + " ", label) for text, label in rows)]
+    data = load_text_classification(write_csv(tmp_path / "a.csv", repeated))
+    sides = [{t.strip() for t in s["text"]} for s in (data.train, data.validation, data.test)]
+    assert sum(map(len, sides)) == len(set.union(*sides)) == 120
+    assert data.summary["sizes"] == {"train": 192, "validation": 24, "test": 24}
+
+
+def test_the_same_seed_gives_the_same_split_in_any_order_of_rows(tmp_path):
+    rows = [(f"{text}{n}", label) for n in range(5) for text, label in alternating(0, 1)]
+    first = load_text_classification(write_csv(tmp_path / "a.csv", rows), split_seed=3)
+    again = load_text_classification(write_csv(tmp_path / "b.csv", rows[::-1]), split_seed=3)
+    other = load_text_classification(write_csv(tmp_path / "a.csv", rows), split_seed=4)
+    assert set(first.test["text"]) == set(again.test["text"]) != set(other.test["text"])
+    assert first.summary["sha256"]["train"] == again.summary["sha256"]["train"]
+
+
+def test_training_sizes_are_nested_and_stratified(tmp_path):
+    rows = [(f"{text}{n}", label) for n in range(20) for text, label in alternating(0, 1)]
+    path = write_csv(tmp_path / "a.csv", rows)
+    small, large = (load_text_classification(path, train_size=size) for size in (50, 100))
+    assert large.train["id"][:50] == small.train["id"][:]
+    assert abs(sum(small.train["label"]) - 25) <= 1
+    assert small.summary["sha256"]["test"] == large.summary["sha256"]["test"]
+    assert small.summary["sha256"]["validation"] == large.summary["sha256"]["validation"]
+
+
+def test_ids_are_stable_and_name_the_source_row(tmp_path):
+    path = write_csv(tmp_path / "a.csv", alternating(0, 1))
+    first, again = load_text_classification(path), load_text_classification(path, split_seed=9)
+    ids = {row["text"]: row["id"] for s in (first.train, first.validation, first.test) for row in s}
+    assert ids == {
+        row["text"]: row["id"] for s in (again.train, again.validation, again.test) for row in s
+    }
+    assert {int(identity.split("-")[1]) for identity in ids.values()} == set(range(1, 13))
+
+
+def test_column_of_many_values_is_no_label(tmp_path):
+    rows = [
+        (f"{text}{n}", i) for i, (n, text) in enumerate((n, t) for n in range(3) for t in TEXTS)
+    ]
+    with pytest.raises(UserError, match=r"36 different values in 36 rows.*--label_column"):
+        load_text_classification(write_csv(tmp_path / "a.csv", rows))
+
+
+def test_columns_are_guessed_or_asked_for(tmp_path):
+    rows = alternating("差", "好")
+    chinese = write_csv(tmp_path / "a.csv", rows, header=("内容", "标签"))
+    assert load_text_classification(chinese).summary["columns"]["train"] == ["内容", "标签"]
+    odd = write_csv(tmp_path / "b.csv", rows, header=("remark", "verdict"))
+    with pytest.raises(UserError, match=r"remark, verdict.*--text_column"):
+        load_text_classification(odd)
+    with pytest.raises(UserError, match=r"no column 'remarks'.*Did you mean remark\?"):
+        load_text_classification(odd, text_column="remarks")
+    data = load_text_classification(odd, text_column="remark", label_column="verdict")
+    assert labels_by_text(data) == dict(rows)
+
+
+@pytest.mark.parametrize("size", [0, 12, 13])
+def test_impossible_sizes_are_refused(tmp_path, size):
+    path = write_csv(tmp_path / "a.csv", alternating(0, 1))
+    with pytest.raises(UserError, match=f"{size}.* rows"):
+        load_text_classification(path, test_size=size)
+
+
+def test_imbalance_is_visible_in_the_class_counts(tmp_path):
+    rows = [(f"不错{i}", 1) for i in range(95)] + [(f"很差{i}", 0) for i in range(5)]
+    counts = load_text_classification(write_csv(tmp_path / "a.csv", rows)).summary["class_counts"]
+    assert sum(split["0"] for split in counts.values()) == 5
+    assert sum(split["1"] for split in counts.values()) == 95
+    assert counts["train"]["0"] >= 4

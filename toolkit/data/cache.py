@@ -1,0 +1,70 @@
+"""Build something once on this machine: never half-written, never twice at the same time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import FileLock
+
+from toolkit.errors import UserError
+
+
+def cache_root() -> Path:
+    """This toolkit's folder in the user's cache (`$XDG_CACHE_HOME` or `~/.cache`)."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "scratch-models-toolkit"
+
+
+def build_once(name: str, build: Callable[[Path], None]) -> Path:
+    """Return the cached folder `name`; where it is missing, `build(folder)` fills it first.
+
+    `build` writes into a temporary folder that gets its final name only when everything is on the
+    disk. Processes that ask at the same time wait for the one that builds.
+
+    Raises:
+        UserError: the cache folder cannot be written.
+    """
+    target = cache_root() / name
+    if target.is_dir():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{target}.lock"):
+            if not target.is_dir():
+                _build_into(target, build)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {target} ({error.strerror or error}). Free some space there, or point "
+            "XDG_CACHE_HOME to a folder that can be written."
+        ) from error
+    return target
+
+
+def _build_into(target: Path, build: Callable[[Path], None]) -> None:
+    """Build beside the target and rename; called with the lock held."""
+    prefix = f".{target.name}.incomplete-"
+    for left_by_a_killed_build in target.parent.glob(f"{prefix}*"):
+        shutil.rmtree(left_by_a_killed_build, ignore_errors=True)
+    temporary = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
+    try:
+        build(temporary)
+        for path in [temporary, *temporary.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)  # temporary files are made private
+            _flush(path)
+        temporary.rename(target)
+        _flush(target.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file or a folder's list of names is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

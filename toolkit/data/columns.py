@@ -1,0 +1,50 @@
+"""Which column holds the texts and which the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolkit.data.suggest import near_names
+from toolkit.errors import UserError
+
+TEXT_NAMES = (
+    "text", "review", "sentence", "content", "comment", "document",
+    "文本", "内容", "评论", "正文", "句子", "评价", "text_a", "sentence1",
+    "review_body", "review_text", "input",
+)  # fmt: skip
+LABEL_NAMES = (
+    "label", "labels", "sentiment", "category", "class", "target", "标签", "类别", "情感", "分类",
+    "rating", "stars", "star", "score", "星级", "评分",
+)  # fmt: skip
+
+
+def text_column(columns: Sequence[str], asked: str | None, source: str) -> str:
+    """The column of texts: the one asked for, else the first common name that exists.
+
+    Raises:
+        UserError: no such column; lists the columns that exist.
+    """
+    return _choose(columns, asked, TEXT_NAMES, "text", source)
+
+
+def label_column(columns: Sequence[str], asked: str | None, source: str) -> str:
+    """The column of labels; as `text_column`."""
+    return _choose(columns, asked, LABEL_NAMES, "label", source)
+
+
+def _choose(
+    columns: Sequence[str], asked: str | None, common: Sequence[str], kind: str, source: str
+) -> str:
+    existing = f"Columns of {source}: {', '.join(columns)}."
+    if asked is not None:
+        if asked in columns:
+            return asked
+        raise UserError(f"no column {asked!r}. {existing}{near_names(asked, list(columns))}")
+    by_lower_case = {name.lower(): name for name in reversed(columns)}
+    for name in common:
+        if name in by_lower_case:
+            return by_lower_case[name]
+    raise UserError(
+        f"cannot tell which column holds the {kind}s. {existing} "
+        f"Name it with --{kind}_column. (The first line of a file must name the columns.)"
+    )

@@ -1,0 +1,106 @@
+"""Bytes to text: the encodings Chinese files come in, or a refusal that names the byte."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+from toolkit.errors import UserError
+
+_BYTE_ORDER_MARKS = [  # UTF-32 first: its little-endian mark begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+]
+
+# The most frequent characters of written Chinese, simplified and traditional, and its punctuation.
+_FREQUENT = frozenset(
+    "的一是不了在人有我他这個个们們来來上大为為和国國地到以说說时時要就出会會可也你对對生能而子那得于於"
+    "着下自之年过過发發后後作里用道行所然家种事成方多经經么麼去好没沒很房酒店服务務,，。！？、的差客旅"
+)
+
+
+def decode(content: bytes, path: Path) -> str:
+    """Text of a file: by its byte order mark, else UTF-8, else GB18030 (which includes GBK).
+
+    UTF-8 comes first because much UTF-8 text is also valid, and wrong, GB18030.
+
+    Raises:
+        UserError: neither fits, or GB18030 fits by accident only (damaged UTF-8, Big5).
+    """
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if content.startswith(mark):
+            return _decode_as(content, encoding, path)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _decode_without_utf8(content, path, error)
+    if "\x00" in text[:1000]:
+        raise UserError(
+            f"{path} holds zero bytes (the first is byte {text.index(chr(0))}): UTF-16 without a "
+            f"byte order mark, or not a text file. {_advice('UTF-16', path)}"
+        )
+    return text
+
+
+def _decode_as(content: bytes, encoding: str, path: Path) -> str:
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path} begins as {encoding} but {_place(content, error.start)} is not valid in it. "
+            "Save the file again as UTF-8."
+        ) from error
+
+
+def _decode_without_utf8(content: bytes, path: Path, utf8_error: UnicodeDecodeError) -> str:
+    place = _place(content, utf8_error.start)
+    if _is_damaged_utf8(content):
+        raise UserError(
+            f"{path}: {place} is not valid UTF-8, while the rest of the file is UTF-8. "
+            "Mend that line, or save the file again as UTF-8."
+        )
+    try:
+        text = content.decode("gb18030")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path} is neither UTF-8 ({place} is not valid) nor GB18030 "
+            f"({_place(content, error.start)} is not valid). {_advice('ITS-ENCODING', path)}"
+        ) from error
+    if _reads_better_as_big5(content, text):
+        raise UserError(
+            f"{path} is not UTF-8 ({place} is not valid) and looks like Big5. "
+            f"{_advice('BIG5', path)}"
+        )
+    return text
+
+
+def _is_damaged_utf8(content: bytes) -> bool:
+    """More whole multi-byte characters than stray bytes: no GB18030 text looks like that."""
+    decoded = content.decode("utf-8", errors="surrogateescape")
+    stray = sum("\udc80" <= character <= "\udcff" for character in decoded)
+    return sum(character > "\x7f" for character in decoded) - stray > stray
+
+
+def _reads_better_as_big5(content: bytes, as_gb18030: str) -> bool:
+    try:
+        as_big5 = content.decode("cp950")
+    except UnicodeDecodeError:
+        return False
+    return _count_frequent(as_big5) > _count_frequent(as_gb18030)
+
+
+def _count_frequent(text: str) -> int:
+    return sum(character in _FREQUENT and character > "\x7f" for character in text)
+
+
+def _place(content: bytes, offset: int) -> str:
+    line = content.count(b"\n", 0, offset) + 1
+    return f"byte {offset} (0x{content[offset]:02x}, line {line})"
+
+
+def _advice(encoding: str, path: Path) -> str:
+    command = f"iconv -f {encoding} -t UTF-8 {path.name} > utf8-{path.name}"
+    return f"Save it as UTF-8, for example: {command}"

@@ -1,0 +1,216 @@
+"""Tables from files: csv, tsv, json, json lines and parquet, plain or gzipped, read strictly.
+
+Every cell arrives as it was written (`NA`, `null` and `nan` are words); a file that is not
+well-formed is refused with its name and the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sys
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.data.encoding import decode
+from toolkit.data.suggest import near_names
+from toolkit.errors import UserError
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length. `places[i]` says where row i stands: "file, line 7"."""
+
+    columns: dict[str, list[Any]]
+    source: str
+    unit: str  # what `positions` counts: "line" or "row"
+    positions: list[int]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def place(self, row: int) -> str:
+        """Where row `row` (0-based) stands, for messages."""
+        return f"{self.source}, {self.unit} {self.positions[row]}"
+
+
+def read_table(path: str | Path) -> Table:
+    """Read one file by its name: .csv .tsv .json .jsonl .ndjson .parquet, each also with .gz.
+
+    Raises:
+        UserError: no such file, an unknown kind, an empty or a malformed file; names the line.
+    """
+    path = Path(path)
+    suffix = data_suffix(path)
+    if suffix is None:
+        raise UserError(
+            f"{path} is of an unknown kind; expected one of {', '.join(_READERS)} (or .gz)."
+        )
+    return _READERS[suffix](_read_bytes(path), path)
+
+
+def data_suffix(path: Path) -> str | None:
+    """The suffix that says how to read a file (".csv" for "a.csv.gz"), None for other files."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    return suffixes[-1] if suffixes and suffixes[-1] in _READERS else None
+
+
+def _read_bytes(path: Path) -> bytes:
+    if not path.exists():
+        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise UserError(f"no such file: {path}.{near_names(path.name, siblings)}")
+    try:
+        content = path.read_bytes()
+        if path.suffix.lower() == ".gz":
+            content = gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"cannot read {path}: {error}") from error
+    if not content.strip():
+        raise UserError(f"{path} is empty.")
+    return content
+
+
+def _read_csv(content: bytes, path: Path) -> Table:
+    """RFC 4180: a field in quotes may hold commas, doubled quotes and line ends."""
+    csv.field_size_limit(
+        min(sys.maxsize, 2**31 - 1)
+    )  # the default refuses texts above 131,072 bytes
+    reader = csv.reader(io.StringIO(decode(content, path), newline=""), strict=True)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    first_line = 1
+    try:
+        for row in reader:
+            if row:  # a blank line is no row
+                rows.append(row)
+                lines.append(first_line)
+            first_line = reader.line_num + 1
+    except csv.Error as error:
+        raise UserError(
+            f"{path}, line {first_line}: not well-formed CSV ({error}). A field that holds a "
+            "comma, a quote or a line end must stand in quotes, and a quote inside it be doubled."
+        ) from error
+    return _table_with_header(rows, lines, path, delimiter=",")
+
+
+def _read_tsv(content: bytes, path: Path) -> Table:
+    """One row a line, fields separated by tabs, no quoting: quotes are part of the text."""
+    lines = decode(content, path).split("\n")
+    rows, numbers = [], []
+    for number, line in enumerate(lines, start=1):
+        line = line.removesuffix("\r")
+        if line:
+            rows.append(line.split("\t"))
+            numbers.append(number)
+    return _table_with_header(rows, numbers, path, delimiter="\t")
+
+
+def _table_with_header(
+    rows: list[list[str]], lines: list[int], path: Path, delimiter: str
+) -> Table:
+    if not rows:
+        raise UserError(f"{path} is empty.")
+    header = [name.strip() for name in rows[0]]
+    if len(header) == 1:
+        raise UserError(
+            f"{path} has one column only ({header[0][:60]!r}), so it cannot hold texts and labels. "
+            f"{'CSV fields are separated by commas' if delimiter == ',' else 'TSV fields by tabs'}."
+        )
+    if len(set(header)) < len(header):
+        raise UserError(f"{path}: two columns have the same name: {', '.join(header)}.")
+    for row, line in zip(rows, lines, strict=True):
+        if len(row) != len(header):
+            raise UserError(
+                f"{path}, line {line}: {len(row)} fields, expected {len(header)} "
+                f"({', '.join(header)}). "
+                + (
+                    "A text that holds a comma must stand in quotes."
+                    if delimiter == ","
+                    else "A text must not hold a tab or a line end."
+                )
+            )
+    if len(rows) == 1:
+        raise UserError(f"{path} holds a header but no rows.")
+    columns = dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
+    return Table(columns, str(path), "line", lines[1:])
+
+
+def _read_json_lines(content: bytes, path: Path) -> Table:
+    """One JSON object a line; only a line feed ends a line (U+2028 may stand inside a text)."""
+    records, lines = [], []
+    for number, line in enumerate(decode(content, path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            records.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise UserError(
+                f"{path}, line {number}: not JSON ({error.msg} at character {error.pos + 1})."
+            ) from error
+        lines.append(number)
+    return _table_of_records(records, path, "line", lines)
+
+
+def _read_json(content: bytes, path: Path) -> Table:
+    """A list of objects, or such a list under the key "data" (as SQuAD files have it)."""
+    try:
+        parsed = json.loads(decode(content, path))
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":  # one object a line under the name .json
+            return _read_json_lines(content, path)
+        raise UserError(
+            f"{path}, line {error.lineno}, character {error.colno}: not JSON ({error.msg})."
+        ) from error
+    records = parsed.get("data", [parsed]) if isinstance(parsed, dict) else parsed
+    if not isinstance(records, list):
+        raise UserError(f"{path}: expected a list of objects such as {_EXAMPLE_RECORD}.")
+    return _table_of_records(records, path, "row", list(range(1, len(records) + 1)))
+
+
+_EXAMPLE_RECORD = '{"text": "很好", "label": 1}'
+
+
+def _table_of_records(records: list[Any], path: Path, unit: str, positions: list[int]) -> Table:
+    if not records:
+        raise UserError(f"{path} holds no rows.")
+    names: dict[str, None] = {}
+    for record, position in zip(records, positions, strict=True):
+        if not isinstance(record, dict):
+            raise UserError(
+                f"{path}, {unit} {position}: found {json.dumps(record, ensure_ascii=False)[:60]}, "
+                f"expected an object such as {_EXAMPLE_RECORD}."
+            )
+        names.update(dict.fromkeys(record))
+    columns = {name: [record.get(name) for record in records] for name in names}
+    return Table(columns, str(path), unit, positions)
+
+
+def _read_parquet(content: bytes, path: Path) -> Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(io.BytesIO(content))
+        columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(f"{path} is not a readable parquet file: {error}") from error
+    if not table.num_rows:
+        raise UserError(f"{path} holds no rows.")
+    return Table(columns, str(path), "row", list(range(1, table.num_rows + 1)))
+
+
+_READERS: dict[str, Callable[[bytes, Path], Table]] = {
+    ".csv": _read_csv,
+    ".tsv": _read_tsv,
+    ".json": _read_json,
+    ".jsonl": _read_json_lines,
+    ".ndjson": _read_json_lines,
+    ".parquet": _read_parquet,
+}

@@ -1,0 +1,74 @@
+"""Labels as users write them, and the one stable order that turns them into class ids."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.errors import UserError
+
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+
+
+def label_name(value: Any) -> str | None:
+    """The name of a class from one cell, None where the cell says nothing.
+
+    Spaces around are dropped; `1`, `1.0`, `"1"` and `" 1 "` are one label, as are True and "true".
+
+    Raises:
+        ValueError: the cell holds something that cannot name a class (a list, an object).
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    if isinstance(value, str | int | float | np.number):
+        text = str(value).strip()
+        if _NUMBER.fullmatch(text):
+            return _plain_number(text)
+        return text.lower() if text.lower() in {"true", "false"} else text or None
+    raise ValueError(f"{value!r:.60} cannot be a label")
+
+
+def _plain_number(text: str) -> str:
+    """ "1.0" -> "1", "+3" -> "3", "3.50" -> "3.5"; leading zeros stay, "007" may be a code."""
+    text = text.removeprefix("+")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def label_order(names: Iterable[str]) -> list[str]:
+    """Distinct names in the order of class ids: by value where all are numbers, else sorted."""
+    distinct = sorted(set(names))
+    if all(_NUMBER.fullmatch(name) for name in distinct):
+        return sorted(distinct, key=lambda name: (float(name), name))
+    return distinct
+
+
+def class_counts(labels: Sequence[int], label_names: Sequence[str]) -> dict[str, int]:
+    """How many rows each class has, in id order, classes without rows included."""
+    counts = np.bincount(np.asarray(labels, dtype=np.int64), minlength=len(label_names))
+    return {name: int(count) for name, count in zip(label_names, counts, strict=True)}
+
+
+def balanced_class_weights(labels: Sequence[int], num_labels: int) -> npt.NDArray[np.float64]:
+    """Weight of each class in id order, n / (classes * count): scikit-learn's "balanced".
+
+    Shape [num_labels].
+
+    Raises:
+        UserError: a class has no rows, so that no weight can balance it.
+    """
+    counts = np.bincount(np.asarray(labels, dtype=np.int64), minlength=num_labels)
+    if (counts == 0).any():
+        empty = np.flatnonzero(counts == 0).tolist()
+        raise UserError(
+            f"no training rows for class ids {empty}: balanced weights are not defined."
+        )
+    return np.asarray(len(labels) / (num_labels * counts), dtype=np.float64)

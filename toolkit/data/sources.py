@@ -1,0 +1,174 @@
+"""Where a data set comes from: embedded, a file, a folder of splits, or the Hub."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from toolkit.data.files import Table, data_suffix, read_table
+from toolkit.data.suggest import near_names
+from toolkit.data.tokenization import quiet_datasets
+from toolkit.demo import reviews
+from toolkit.errors import UserError
+from toolkit.network import OFFLINE_COMMAND, hub_failure
+
+_SPLIT_NAMES = {
+    "train": "train",
+    "training": "train",
+    "validation": "validation",
+    "valid": "validation",
+    "val": "validation",
+    "dev": "validation",
+    "test": "test",
+}
+_SHARD = re.compile(r"-\d{5}-of-\d{5}$")  # as the Hub names parts of a split
+_HUB_NAME = re.compile(r"\w[\w.-]*(/[\w.-]+)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Tables by split name; "train" is always there."""
+
+    tables: dict[str, Table]
+    label_names: list[str] | None = None  # where the data set itself names its classes
+    dropped: dict[str, Any] = field(default_factory=dict)  # what reading left out, and why
+    rows_read: dict[str, int] | None = None  # where reading left something out
+    held_out_sizes: dict[str, int] = field(default_factory=dict)  # splits that are fixed, not given
+
+    @property
+    def splits_given(self) -> bool:
+        """False where all splits have to be made from one table."""
+        return len(self.tables) > 1
+
+
+def read_source(
+    dataset: str, *, validation_file: str | None = None, test_file: str | None = None
+) -> Source:
+    """Read `dataset`, and the held-out files given beside it.
+
+    Raises:
+        UserError: nothing of that name, or it cannot be read.
+    """
+    source = _read(dataset)
+    tables = dict(source.tables)
+    for name, file in (("validation", validation_file), ("test", test_file)):
+        if file is None:
+            continue
+        if name in tables:
+            raise UserError(f"{dataset} already has a {name} split; leave --{name}_file out.")
+        tables[name] = read_table(file)
+    return replace(source, tables=tables)
+
+
+def _read(dataset: str) -> Source:
+    if dataset.startswith("demo:"):
+        return _read_demo(dataset)
+    path = Path(dataset).expanduser()
+    if path.is_dir():
+        return _read_folder(path)
+    if path.is_file() or _looks_like_a_path(dataset):
+        return Source({"train": read_table(path)})
+    return _read_hub(dataset)
+
+
+def _looks_like_a_path(name: str) -> bool:
+    return data_suffix(Path(name)) is not None or not _HUB_NAME.fullmatch(name)
+
+
+def _read_demo(name: str) -> Source:
+    if name != reviews.NAME:
+        raise UserError(f"unknown embedded data set {name!r}; there is {reviews.NAME}.")
+    texts, labels, counts = reviews.read_reviews()
+    table = Table({"text": texts, "label": labels}, name, "row", list(range(1, len(texts) + 1)))
+    rows_read = {"train": counts.pop("rows_read")}
+    return Source({"train": table}, reviews.LABEL_NAMES, counts, rows_read, reviews.HELD_OUT_SIZES)
+
+
+def _read_folder(folder: Path) -> Source:
+    files: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and data_suffix(path) is not None and not path.name.startswith("."):
+            stem = _SHARD.sub("", path.name.split(".", 1)[0])
+            if split := _SPLIT_NAMES.get(stem.lower()):
+                files.setdefault(split, []).append(path)
+    if "train" not in files:
+        raise UserError(
+            f"{folder} holds no training file; expected train.csv (or .tsv, .json, .jsonl, "
+            ".parquet, each also .gz) and, if you have them, validation and test files beside it."
+        )
+    return Source({split: _join(paths, split) for split, paths in files.items()})
+
+
+def _join(paths: list[Path], split: str) -> Table:
+    if len(paths) == 1:
+        return read_table(paths[0])
+    if not all(_SHARD.search(path.name.split(".", 1)[0]) for path in paths):
+        names = ", ".join(path.name for path in paths)
+        raise UserError(
+            f"{paths[0].parent} has more than one {split} file: {names}. Keep one of them."
+        )
+    tables = [read_table(path) for path in paths]
+    for table in tables[1:]:
+        if list(table.columns) != list(tables[0].columns):
+            raise UserError(f"{table.source} has other columns than {tables[0].source}.")
+    columns = {
+        name: [cell for t in tables for cell in t.columns[name]] for name in tables[0].columns
+    }
+    count = len(next(iter(columns.values())))
+    return Table(columns, f"{paths[0].parent}/{split}", "row", list(range(1, count + 1)))
+
+
+def _read_hub(name: str) -> Source:
+    failure = hub_failure()
+    import datasets
+
+    try:
+        with quiet_datasets():
+            loaded = datasets.load_dataset(name)
+    except Exception as error:  # the library raises its own, huggingface_hub's and plain OS errors
+        raise UserError(_hub_error(name, failure, error)) from error
+    splits = {_SPLIT_NAMES.get(key, key): split for key, split in loaded.items()}
+    if "train" not in splits:
+        raise UserError(f"data set {name!r} has no train split, only {', '.join(loaded)}.")
+    tables = {
+        split: _table_of(dataset, f"{name} ({split})")
+        for split, dataset in splits.items()
+        if split in {"train", "validation", "test"}
+    }
+    return Source(tables, _class_names(splits["train"]))
+
+
+def _hub_error(name: str, failure: str | None, error: Exception) -> str:
+    here = [path.name for path in Path.cwd().iterdir()]
+    advice = (
+        f"Works offline: {OFFLINE_COMMAND} ; or your own file: --dataset FILE.csv"
+        f"{near_names(name, here)}"
+    )
+    if failure is not None:
+        return f"cannot fetch the data set {name!r}: {failure}. {advice}"
+    first_line = (str(error).splitlines() or [type(error).__name__])[0]
+    return f"cannot fetch the data set {name!r}: {first_line} {advice}"
+
+
+def _table_of(dataset: Any, source: str) -> Table:
+    """Columns of a `datasets.Dataset`, with class names for ids (None for -1: unpublished)."""
+    import datasets
+
+    columns = {}
+    for name, feature in dataset.features.items():
+        cells = dataset.data.column(name).to_pylist()
+        if isinstance(feature, datasets.ClassLabel):
+            cells = [feature.names[c] if c is not None and c >= 0 else None for c in cells]
+        columns[name] = cells
+    return Table(columns, source, "row", list(range(1, len(dataset) + 1)))
+
+
+def _class_names(dataset: Any) -> list[str] | None:
+    import datasets
+
+    for feature in dataset.features.values():
+        if isinstance(feature, datasets.ClassLabel):
+            return list(feature.names)
+    return None

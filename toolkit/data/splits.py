@@ -1,0 +1,136 @@
+"""Splits that are stratified, the same for the same seed, and share no text with one another."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from toolkit.errors import UserError
+
+# Characters that show nothing: zero width space and joiners, word joiner, byte order mark.
+_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
+
+
+def normalized(text: str) -> str:
+    """Text as compared for repetitions: NFKC, case folded, nothing invisible, single spaces."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).translate(_INVISIBLE)
+    return " ".join(text.casefold().split())
+
+
+def is_blank(text: str) -> bool:
+    """True for texts that show nothing: empty, spaces of any width, zero width characters."""
+    return not text.translate(_INVISIBLE).strip()
+
+
+def stratified_order(texts: Sequence[str], labels: Sequence[str], seed: int) -> list[list[int]]:
+    """Row indices, shuffled so that every prefix has the classes in the proportions of the whole.
+
+    Rows with equal (`normalized`) texts come as one group, so that no split can part them. The
+    shuffle is by a hash of seed and text: it does not depend on the order of the rows.
+    """
+    groups: dict[str, list[int]] = defaultdict(list)
+    for row, text in enumerate(texts):
+        groups[normalized(text)].append(row)
+    by_class: dict[str, list[tuple[bytes, list[int]]]] = defaultdict(list)
+    for key, rows in groups.items():
+        # min: of two contradicting labels the same one counts in any order of the rows
+        by_class[min(labels[row] for row in rows)].append((_shuffle_key(key, seed), rows))
+    placed: list[tuple[float, str, list[int]]] = []
+    for label, members in by_class.items():
+        members.sort()
+        for rank, (_, rows) in enumerate(members):
+            placed.append(((rank + 0.5) / len(members), label, rows))
+    placed.sort(key=lambda item: item[:2])
+    return [rows for _, _, rows in placed]
+
+
+def _shuffle_key(text: str, seed: int) -> bytes:
+    return hashlib.blake2b(f"{seed}\n{text}".encode(), digest_size=16).digest()
+
+
+def take(order: Sequence[list[int]], size: int) -> tuple[list[int], list[list[int]]]:
+    """The first groups of `order` that make exactly `size` rows, and the groups that remain.
+
+    A group that would overshoot is left for the remainder. Fewer than `size` rows are taken only
+    where no group fits.
+    """
+    taken: list[int] = []
+    remaining: list[list[int]] = []
+    for rows in order:
+        if len(taken) + len(rows) <= size:
+            taken.extend(rows)
+        else:
+            remaining.append(rows)
+    return taken, remaining
+
+
+def held_out_size(asked: int | None, available: int) -> int:
+    """Rows of a split that has to be made: as asked, else a tenth.
+
+    Raises:
+        UserError: more than there is, or none.
+    """
+    size = max(1, round(available / 10)) if asked is None else asked
+    if not 0 < size < available:
+        raise UserError(
+            f"cannot hold out {size} of {available} rows; ask for 1 to {available - 1}."
+        )
+    return size
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How many held-out rows have their text in the training rows, and which rows those are."""
+
+    exact: int
+    normalized: int  # includes the exact ones
+    opposite_label: int
+    training_rows: frozenset[int]
+
+
+def find_overlap(
+    train_texts: Sequence[str],
+    train_labels: Sequence[str],
+    held_out_texts: Sequence[str],
+    held_out_labels: Sequence[str],
+) -> Overlap:
+    """Compare every held-out text with all training texts."""
+    exact = set(train_texts)
+    rows_of: dict[str, list[int]] = defaultdict(list)
+    for row, text in enumerate(train_texts):
+        rows_of[normalized(text)].append(row)
+    count_exact = count_normalized = count_opposite = 0
+    training_rows: set[int] = set()
+    for text, label in zip(held_out_texts, held_out_labels, strict=True):
+        same = rows_of.get(normalized(text), [])
+        count_exact += text in exact
+        count_normalized += bool(same)
+        count_opposite += any(train_labels[row] != label for row in same)
+        training_rows.update(same)
+    return Overlap(count_exact, count_normalized, count_opposite, frozenset(training_rows))
+
+
+def repetitions(texts: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
+    """Rows that repeat an earlier text, exactly and normalised, and texts with several labels."""
+    labels_of: dict[str, set[str]] = defaultdict(set)
+    for text, label in zip(texts, labels, strict=True):
+        labels_of[normalized(text)].add(label)
+    return {
+        "exact": len(texts) - len(set(texts)),
+        "normalized": len(texts) - len(labels_of),
+        "texts_with_several_labels": sum(len(found) > 1 for found in labels_of.values()),
+    }
+
+
+def split_hash(texts: Iterable[str], labels: Iterable[str]) -> str:
+    """SHA-256 over texts and label names in order: equal exactly where the rows are equal."""
+    digest = hashlib.sha256()
+    for text, label in zip(texts, labels, strict=True):
+        digest.update(json.dumps([text, label], ensure_ascii=False).encode("utf-8"))
+        digest.update(b"\n")
+    return digest.hexdigest()

@@ -1,0 +1,195 @@
+"""Texts to token ids, with lengths, truncation and unknown tokens counted, the limit known."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import datasets
+
+from toolkit.console import notify
+from toolkit.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedTokenizerBase
+
+    from toolkit.data.text_classification import TextClassificationData
+
+# transformers writes "no limit known" as 1e30.
+_NO_LIMIT = 1_000_000
+# Position ids of these begin at pad_token_id + 1, so that many positions are never used.
+_OFFSET_POSITIONS = {"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "longformer", "mpnet"}
+UNKNOWN_SHARE_TO_WARN = 0.01
+
+
+def tokenize(
+    data: TextClassificationData, tokenizer: PreTrainedTokenizerBase, max_length: int
+) -> TextClassificationData:
+    """Add the columns input_ids (list of int) and length (int) to every split.
+
+    Texts are cut to min(max_length, tokenizer.model_max_length) tokens, special tokens included.
+    The summary gains "tokenization": limit, rows cut, tokens lost, longest text and share of
+    unknown tokens per split; what was cut and unknown tokens above 1 % are also said to the user.
+    """
+    limit = length_limit(max_length, tokenizer)
+    counts: dict[str, dict[str, Any]] = {}
+    tokenized = {}
+    for name in ("train", "validation", "test"):
+        split = _tokenize_split(getattr(data, name), tokenizer, limit)
+        counts[name] = _count(split, tokenizer)
+        tokenized[name] = split.remove_columns(["full_length"])
+    _report(counts, limit)
+    summary = data.summary | {"tokenization": {"max_length": limit, "splits": counts}}
+    return dataclasses.replace(data, **tokenized, summary=summary)
+
+
+def length_limit(
+    max_length: int, tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig | None = None
+) -> int:
+    """The most tokens a text may have: the least of what is asked, the tokenizer's and the model's.
+
+    Raises:
+        UserError: nothing is left for the text beside the special tokens.
+    """
+    limits = [max_length]
+    if tokenizer.model_max_length < _NO_LIMIT:
+        limits.append(int(tokenizer.model_max_length))
+    positions = usable_positions(config) if config is not None else None
+    if positions is not None:
+        limits.append(positions)
+    special = tokenizer.num_special_tokens_to_add()
+    if min(limits) <= special:
+        raise UserError(
+            f"a length of {min(limits)} tokens leaves no room for text: {special} of them are "
+            "special tokens. Raise --max_length."
+        )
+    return min(limits)
+
+
+def usable_positions(config: PretrainedConfig) -> int | None:
+    """Longest input a model takes: RoBERTa's 514 positions are 512 usable ones. None: no limit."""
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is None:
+        return None
+    if config.model_type in _OFFSET_POSITIONS:
+        return int(positions) - (config.pad_token_id or 0) - 1
+    return int(positions)
+
+
+def check_tokenizer(tokenizer: PreTrainedTokenizerBase, vocab_size: int) -> None:
+    """Refuse a tokenizer that cannot belong to a model with `vocab_size` embeddings.
+
+    Raises:
+        UserError: it has ids beyond the embeddings, or knows less than half of them (a tokenizer
+            without its vocabulary file knows five tokens: every Chinese character is [UNK]).
+    """
+    size = len(tokenizer)
+    if size > vocab_size:
+        raise UserError(
+            f"the tokenizer has {size:,} tokens but the model only {vocab_size:,} embeddings: "
+            "they do not belong together. Use the tokenizer from the model's own folder."
+        )
+    if size < vocab_size / 2:
+        raise UserError(
+            f"the tokenizer knows only {size:,} tokens while the model has {vocab_size:,} "
+            "embeddings: its vocabulary file is missing or belongs to another model. Put "
+            "tokenizer.json (or vocab.txt) into the model folder."
+        )
+
+
+@contextmanager
+def quiet_datasets() -> Iterator[None]:
+    """No progress bars of `datasets` where nobody watches them (a log file, a test)."""
+    silence = not sys.stderr.isatty() and datasets.are_progress_bars_disabled() is False
+    if silence:
+        datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        if silence:
+            datasets.enable_progress_bars()
+
+
+def encode_batch(
+    batch: dict[str, list[Any]], tokenizer: PreTrainedTokenizerBase, limit: int
+) -> dict[str, list[Any]]:
+    """Token ids of texts, cut to `limit`, with the lengths after and before cutting."""
+    texts = batch["text"]
+    ids = _token_ids(tokenizer, texts, truncation=False)
+    full_length = [len(row) for row in ids]
+    long = [index for index, length in enumerate(full_length) if length > limit]
+    if long:  # the tokenizer cuts, because it knows where its special tokens belong
+        cut = _token_ids(
+            tokenizer, [texts[index] for index in long], truncation=True, max_length=limit
+        )
+        for index, row in zip(long, cut, strict=True):
+            ids[index] = row
+    return {"input_ids": ids, "length": [len(row) for row in ids], "full_length": full_length}
+
+
+def _token_ids(
+    tokenizer: PreTrainedTokenizerBase, texts: list[str], **options: Any
+) -> list[list[int]]:
+    encoded = tokenizer(
+        texts,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        verbose=False,  # the lengths are reported by us
+        **options,
+    )
+    return list(encoded["input_ids"])
+
+
+def _tokenize_split(
+    split: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, limit: int
+) -> datasets.Dataset:
+    # A fingerprint of our own: that of `datasets` pickles the tokenizer, which takes a second for a
+    # large vocabulary, and changes once the tokenizer has been used.
+    identity = f"{split._fingerprint} {tokenizer.name_or_path} {len(tokenizer)} {limit}"
+    with quiet_datasets():
+        return split.map(
+            encode_batch,
+            batched=True,
+            fn_kwargs={"tokenizer": tokenizer, "limit": limit},
+            keep_in_memory=True,
+            load_from_cache_file=False,
+            new_fingerprint=hashlib.sha256(identity.encode()).hexdigest()[:16],
+            desc="tokenising",
+        )
+
+
+def _count(split: datasets.Dataset, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    import pyarrow.compute as pc
+
+    full, kept = split.data.column("full_length"), split.data.column("length")
+    total = pc.sum(kept).as_py() or 0
+    unknown = 0
+    if tokenizer.unk_token_id is not None:
+        flat = pc.list_flatten(split.data.column("input_ids"))
+        unknown = pc.sum(pc.equal(flat, tokenizer.unk_token_id)).as_py() or 0
+    return {
+        "rows_cut": pc.sum(pc.greater(full, kept)).as_py() or 0,
+        "tokens": total,
+        "tokens_lost": (pc.sum(full).as_py() or 0) - total,
+        "longest_text": pc.max(full).as_py() or 0,
+        "unknown_tokens": unknown,
+        "unknown_share": unknown / total if total else 0.0,
+    }
+
+
+def _report(counts: dict[str, dict[str, Any]], limit: int) -> None:
+    cut = {name: count["rows_cut"] for name, count in counts.items() if count["rows_cut"]}
+    if cut:
+        longest = max(count["longest_text"] for count in counts.values())
+        rows = ", ".join(f"{number:,} in {name}" for name, number in cut.items())
+        notify(f"texts cut to {limit} tokens: {rows} (the longest has {longest:,} tokens).")
+    for name, count in counts.items():
+        if count["unknown_share"] > UNKNOWN_SHARE_TO_WARN:
+            notify(
+                f"warning: {count['unknown_share']:.1%} of the tokens in {name} are unknown to the "
+                "tokenizer; does it belong to this language and model?"
+            )
