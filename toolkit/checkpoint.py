@@ -97,11 +97,6 @@ class CheckpointStore:
         names = (re.fullmatch(r"step-(\d+)", path.name) for path in self.folder.iterdir())
         return sorted(int(name[1]) for name in names if name)
 
-    def clear(self) -> None:
-        """Remove all checkpoints: the run is complete and its model is saved."""
-        if self.accelerator.is_main_process:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
     def _clear_old(self, protected: set[int | None]) -> None:
         kept = set(self.steps()[-self.keep :]) | protected
         for step in self.steps():

@@ -36,8 +36,13 @@ from toolkit.run import Run
 class Splits(Protocol):
     """Tokenised data: rows to train on and rows to choose the best checkpoint by."""
 
-    train: Any
-    validation: Any
+    @property
+    def train(self) -> Any:
+        """Rows with the columns the collator needs."""
+
+    @property
+    def validation(self) -> Any:
+        """Likewise."""
 
 
 @dataclass
@@ -82,7 +87,7 @@ class Step:
 class Training:
     """Everything the loop works with."""
 
-    run: Run
+    run: Run[Any]
     model: nn.Module
     optimizer: Optimizer
     data: Splits
@@ -96,7 +101,7 @@ class Training:
 
 
 def fit(
-    run: Run,
+    run: Run[Any],
     model: nn.Module,
     data: Splits,
     *,
@@ -117,6 +122,7 @@ def fit(
     Raises:
         UserError: the loss became NaN or infinite; names step, rows and learning rate.
     """
+    run.begin()
     train, accelerator = run.config.train, run.accelerator
     steps_per_epoch, total_steps = count_steps(len(data.train), train, accelerator.num_processes)
     model, optimizer = accelerator.prepare(model, build_optimizer(model, train))
@@ -269,7 +275,7 @@ def _global_counts(accelerator: Accelerator, objective: Objective, step: Step) -
     return accelerator.reduce(total, reduction="sum").clamp(min=1).float()
 
 
-def _resume(run: Run, store: CheckpointStore) -> TrainState:
+def _resume(run: Run[Any], store: CheckpointStore) -> TrainState:
     saved = store.restore_newest()
     state = TrainState(**saved) if saved else TrainState(processes=run.accelerator.num_processes)
     if state.processes != run.accelerator.num_processes:
@@ -323,7 +329,7 @@ def _evaluate(training: Training) -> bool:
     outputs = predict(
         training.model,
         training.data.validation,
-        objective=training.objective,
+        compute=training.objective.outputs,
         collate=training.collate,
         accelerator=run.accelerator,
         batch_size=run.config.train.eval_batch_size,

@@ -29,7 +29,7 @@ def describe_environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
         "packages": {name: _version(name) for name in PACKAGES},
-        "git": _git_state(),
+        "git": git_state(),
     }
 
 
@@ -70,7 +70,7 @@ def _processor() -> str:
     return platform.processor() or "unknown"
 
 
-def _git_state() -> dict[str, Any] | None:
+def git_state() -> dict[str, Any] | None:
     """Commit of the code that runs and whether it was changed since; None outside a checkout."""
     root = Path(__file__).resolve().parents[1]
 

@@ -9,13 +9,15 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object, send_to_device
-from torch import nn
+from torch import Tensor, nn
 
 from toolkit.batching import Collate, Rows, evaluation_batches, load_batches, row_lengths
 from toolkit.metrics import classification_metrics
-from toolkit.objectives import Objective
+from toolkit.objectives import Batch
 
 Outputs = dict[str, np.ndarray]
+Compute = Callable[[nn.Module, Batch], dict[str, Tensor]]
+"""Per-example results of a batch, each of shape [batch, ...], such as ``Objective.outputs``."""
 
 
 class Metric(Protocol):
@@ -68,7 +70,7 @@ def predict(
     model: nn.Module,
     data: Any,
     *,
-    objective: Objective,
+    compute: Compute,
     collate: Collate,
     accelerator: Accelerator,
     batch_size: int,
@@ -79,10 +81,11 @@ def predict(
     Args:
         data: rows with the columns the collator needs; a ``length`` column sorts them into batches
             of similar length.
+        compute: what to keep of every batch; called without gradients, the model in eval mode.
         advance: called with the number of rows done, for a progress display.
 
     Returns:
-        The arrays of ``objective.outputs``, [rows, ...], the same on every process.
+        The arrays of ``compute``, [rows, ...], the same on every process.
 
     Raises:
         RuntimeError: a row is missing or was counted twice.
@@ -101,7 +104,7 @@ def predict(
     parts: list[dict[str, np.ndarray]] = []
     with torch.no_grad():
         for rows, batch in zip(batches, load_batches(Rows(data), loads, collate), strict=True):
-            outputs = objective.outputs(model, send_to_device(batch, accelerator.device))
+            outputs = compute(model, send_to_device(batch, accelerator.device))
             arrays = {name: value[: len(rows)].cpu().numpy() for name, value in outputs.items()}
             parts.append({"index": rows, **arrays})
             if advance is not None:

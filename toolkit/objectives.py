@@ -16,6 +16,9 @@ Batch = dict[str, Tensor]
 IGNORED = -100
 """Label of a position that has no loss term (PyTorch's and HuggingFace's convention)."""
 
+NOT_INPUTS = ("labels", "next_sentence_label", "index")
+"""Parts of a batch that the loss needs and the model's ``forward`` is not given."""
+
 
 class Objective(Protocol):
     """One task's loss and per-example results.
@@ -35,7 +38,7 @@ class Objective(Protocol):
 
 def model_inputs(batch: Batch) -> Batch:
     """The part of a batch that the model's ``forward`` takes."""
-    return {k: v for k, v in batch.items() if not k.endswith("labels") and k != "index"}
+    return {name: value for name, value in batch.items() if name not in NOT_INPUTS}
 
 
 class Classification:
@@ -65,14 +68,14 @@ class Pretraining:
 
     def count(self, batch: Batch) -> list[int]:
         """Masked tokens; sentence pairs."""
-        return [int((batch["labels"] != IGNORED).sum()), len(batch["next_sentence_labels"])]
+        return [int((batch["labels"] != IGNORED).sum()), len(batch["next_sentence_label"])]
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Summed cross entropy of the masked tokens and of the next-sentence decision."""
         output = model(**model_inputs(batch))
         masked = _token_losses(output.prediction_logits, batch["labels"]).sum()
         pair_logits = output.seq_relationship_logits.float()
-        pairs = F.cross_entropy(pair_logits, batch["next_sentence_labels"], reduction="sum")
+        pairs = F.cross_entropy(pair_logits, batch["next_sentence_label"], reduction="sum")
         return torch.stack([masked, pairs])
 
     def outputs(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
@@ -80,7 +83,7 @@ class Pretraining:
         output = model(**model_inputs(batch))
         labels = batch["labels"]
         hits = (output.prediction_logits.argmax(-1) == labels) & (labels != IGNORED)
-        next_sentence = output.seq_relationship_logits.argmax(-1) == batch["next_sentence_labels"]
+        next_sentence = output.seq_relationship_logits.argmax(-1) == batch["next_sentence_label"]
         return {
             "loss": _token_losses(output.prediction_logits, labels).sum(-1),
             "masked": (labels != IGNORED).sum(-1),

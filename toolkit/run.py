@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 import torch
 from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list, set_seed
 
-from toolkit.config import Invocation, RunConfig, save_config
+from toolkit.config import ConfigT, Invocation, save_config
 from toolkit.console import notify
 from toolkit.environment import command_line, describe_environment
 from toolkit.errors import UserError
@@ -22,20 +23,44 @@ METRICS = "metrics.jsonl"
 
 
 @dataclass
-class Run:
+class Run(Generic[ConfigT]):
     """What a recipe carries from its first line to its last."""
 
     recipe: str
-    config: RunConfig
+    config: ConfigT
     directory: Path
     accelerator: Accelerator
     resumed: bool
+
+    def begin(self) -> None:
+        """Make the run directory and record in it how the run was started.
+
+        Raises:
+            UserError: the directory exists already or cannot be made.
+        """
+        if self.resumed:
+            return
+        self.directory = _new_directory(
+            self.directory, self.accelerator, count_up=self.config.run_id is None
+        )
+        if self.accelerator.is_main_process:
+            save_config(self.config, self.directory / "config.yaml")
+            self.write_json(
+                "environment.json", describe_environment() | {"command": command_line()}
+            )
+            notify(f"run directory {self.directory}")
+            notify(f"if interrupted, run the same command with only --resume {self.directory}")
 
     def log(self, event: dict[str, Any]) -> None:
         """Append one line to ``metrics.jsonl`` (main process only)."""
         if self.accelerator.is_main_process:
             with (self.directory / METRICS).open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(event, ensure_ascii=False) + "\n")
+
+    def clear_checkpoints(self) -> None:
+        """Remove the checkpoints of a complete run: its model is saved in ``model/``."""
+        if self.accelerator.is_main_process:
+            shutil.rmtree(self.directory / "checkpoints", ignore_errors=True)
 
     def forget_after(self, step: int) -> None:
         """Drop logged lines beyond ``step``: the resumed run will log them again."""
@@ -55,36 +80,41 @@ class Run:
             partial.rename(path)
 
 
-def start_run(invocation: Invocation[Any], recipe: str) -> Run:
-    """Start the processes' common work: device, seed, run directory.
+def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
+    """Start what the processes do together: devices and seed.
+
+    The run directory is made later, by ``Run.begin``: a mistake in data or model leaves nothing.
 
     Raises:
         UserError: the launcher started more processes than are connected, the run directory exists
             already, or the run to resume is complete.
     """
-    config: RunConfig = invocation.config
+    config = invocation.config
     accelerator = Accelerator(mixed_precision=config.train.mixed_precision)
     _check_processes(accelerator)
-    resume = invocation.resume_from
-    directory = resume if resume is not None else _new_directory(config, recipe, accelerator)
-    if resume is not None and (directory / "summary.json").exists():
-        raise UserError(
-            f"--resume {directory}: this run is complete; its results are in summary.json"
-        )
-    run = Run(recipe, config, directory, accelerator, resumed=resume is not None)
-    if accelerator.is_main_process and not run.resumed:
-        save_config(config, directory / "config.yaml")
-        run.write_json("environment.json", describe_environment() | {"command": command_line()})
-        notify(f"run directory {directory}; if interrupted, continue with --resume {directory}")
+    directory = invocation.resume_from
+    if directory is not None:
+        if (directory / "summary.json").exists():
+            raise UserError(
+                f"--resume {directory}: this run is complete; its results are in summary.json"
+            )
+        return _seeded(Run(recipe, config, directory, accelerator, resumed=True))
+    directory = Path(config.output_dir) / recipe / (config.run_id or time.strftime("%Y%m%d-%H%M%S"))
+    if config.run_id is not None and directory.exists():
+        raise UserError(_exists_already(directory))
+    return _seeded(Run(recipe, config, directory, accelerator, resumed=False))
+
+
+def _seeded(run: Run[ConfigT]) -> Run[ConfigT]:
     # The same seed everywhere: all processes must build the same weights.
-    set_seed(config.seed)
-    if accelerator.distributed_type == "DEEPSPEED":
-        plugin = accelerator.state.deepspeed_plugin
-        plugin.deepspeed_config["train_micro_batch_size_per_gpu"] = config.train.batch_size
+    set_seed(run.config.seed)
+    if run.accelerator.distributed_type == "DEEPSPEED":
+        plugin = run.accelerator.state.deepspeed_plugin
+        plugin.deepspeed_config["train_micro_batch_size_per_gpu"] = run.config.train.batch_size
     return run
 
 
-def original_command(run: Run) -> str:
+def original_command(run: Run[Any]) -> str:
     """The command that started the run (not the one that resumed it)."""
     environment = json.loads((run.directory / "environment.json").read_text(encoding="utf-8"))
     return str(environment["command"])
@@ -116,40 +146,42 @@ def _check_processes(accelerator: Accelerator) -> None:
         )
 
 
-def _new_directory(config: RunConfig, recipe: str, accelerator: Accelerator) -> Path:
+def _new_directory(directory: Path, accelerator: Accelerator, count_up: bool) -> Path:
     """Make the run directory; exactly one process does, and all learn the outcome."""
     answer: list[Any] = [None, None]
     if accelerator.is_main_process:
-        name = config.run_id or time.strftime("%Y%m%d-%H%M%S")
-        parent = Path(config.output_dir) / recipe
         try:
-            answer = [_make_exclusively(parent, name, retry=config.run_id is None), None]
+            answer = [str(_make_exclusively(directory, count_up)), None]
         except FileExistsError:
-            answer[1] = (
-                f"{parent / name} exists already. Continue it with --resume {parent / name}, "
-                "or choose another --run_id."
-            )
+            answer[1] = _exists_already(directory)
         except OSError as error:
-            answer[1] = f"cannot make the run directory {parent / name}: {error.strerror}"
+            answer[1] = f"cannot make the run directory {directory}: {error.strerror}"
     if accelerator.num_processes > 1:
         answer = broadcast_object_list(answer)
-    directory, problem = answer
+    made, problem = answer
     if problem is not None:
         raise UserError(problem)
-    return Path(directory)
+    return Path(made)
 
 
-def _make_exclusively(parent: Path, name: str, retry: bool) -> str:
-    """``mkdir`` that fails on an existing folder, or (two runs in one second) counts up."""
+def _make_exclusively(directory: Path, count_up: bool) -> Path:
+    """``mkdir`` that fails on an existing folder or, for two runs in one second, counts up."""
     for number in range(1, 1000):
-        path = parent / (name if number == 1 else f"{name}-{number}")
+        path = directory if number == 1 else directory.with_name(f"{directory.name}-{number}")
         try:
             path.mkdir(parents=True)
-            return str(path)
+            return path
         except FileExistsError:
-            if not retry:
+            if not count_up:
                 raise
-    raise FileExistsError(parent / name)
+    raise FileExistsError(directory)
+
+
+def _exists_already(directory: Path) -> str:
+    return (
+        f"{directory} exists already. Continue it with --resume {directory}, or choose another "
+        "--run-id."
+    )
 
 
 def _step_of(line: str) -> int:

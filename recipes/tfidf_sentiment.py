@@ -1,0 +1,68 @@
+"""The classic baseline: TF-IDF of character n-grams and logistic regression.
+
+accelerate launch recipes/tfidf_sentiment.py --dataset demo:reviews
+"""
+
+from dataclasses import dataclass
+
+import joblib
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from toolkit.config import Invocation, RunConfig
+from toolkit.data.config import TextDataConfig
+from toolkit.entry import run_recipe
+from toolkit.linear import describe_linear_training, fit_linear
+from toolkit.outcome import Outcome, finish_classification
+from toolkit.run import start_run
+
+# Inverse strength of the L2 penalty; the best on validation wins.
+PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+
+
+@dataclass
+class Config(TextDataConfig, RunConfig):
+    """What to train on; the settings under --train have no effect here."""
+
+    ngrams: int = 3
+    """Longest run of characters that counts as a feature; the shortest is 1."""
+
+
+def main(invocation: Invocation[Config]) -> None:
+    """Data, classifier, result."""
+    run = start_run(invocation, "tfidf_sentiment")
+    config = run.config
+    data = config.load_data()
+    run.begin()
+
+    def build(penalty: float) -> Pipeline:
+        vectorizer = TfidfVectorizer(
+            analyzer="char", ngram_range=(1, config.ngrams), sublinear_tf=True
+        )
+        return make_pipeline(vectorizer, LogisticRegression(C=penalty, max_iter=5000))
+
+    texts = {split: getattr(data, split)["text"][:] for split in ("train", "validation", "test")}
+    result = fit_linear(run, build, PENALTIES, texts, data)
+
+    if run.accelerator.is_main_process:
+        folder = run.directory / "model"
+        folder.mkdir()
+        joblib.dump(result.classifier, folder / "tfidf.joblib")
+    model = {
+        "name": "TF-IDF",
+        "implementation": "sklearn",
+        "architecture": f"TfidfVectorizer(char 1-{config.ngrams}) + LogisticRegression",
+        "method": "classic",
+        "parameters_total": result.parameters,
+        "parameters_trained": result.parameters,
+    }
+    training = describe_linear_training(
+        result, PENALTIES, rows=len(data.train), seconds=result.seconds, tokens=None
+    )
+    title = config.title or "TF-IDF + logistic regression"
+    finish_classification(run, data, Outcome(title, model, training, result.scores))
+
+
+if __name__ == "__main__":
+    run_recipe(main, Config, __file__)

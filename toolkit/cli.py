@@ -1,0 +1,55 @@
+"""The command `toolkit`: one subcommand per job, each in its own module of `toolkit.commands`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+from toolkit.console import fail
+from toolkit.errors import UserError
+
+# Name and one line of help of every subcommand. They stand here so that `toolkit --help` need not
+# import the commands.
+COMMANDS = {
+    "compare": "compare finished runs: one table, paired tests, a report",
+    "experiment": "run every cell of an experiment file and compare them",
+    "parity": "prove that a scratch model equals HuggingFace's on a checkpoint",
+}
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run a subcommand and exit with its status; 2 for a user's mistake, 130 when interrupted."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        sys.exit(_dispatch(arguments))
+    except UserError as error:
+        fail(str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        fail("interrupted")
+        sys.exit(130)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="toolkit",
+        description="Fine-tune, prove and compare Transformers. Recipes are started by themselves: "
+        "accelerate launch recipes/bert_sentiment.py --help",
+        allow_abbrev=False,
+    )
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    called = next((token for token in arguments if not token.startswith("-")), None)
+    for name, summary in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=summary, allow_abbrev=False)
+        if name == called:
+            command = importlib.import_module(f"toolkit.commands.{name}")
+            subparser.description = command.HELP
+            command.configure(subparser)
+    parsed = parser.parse_args(arguments)
+    status: int = command.run(parsed)
+    return status
+
+
+if __name__ == "__main__":
+    main()

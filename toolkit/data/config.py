@@ -1,0 +1,53 @@
+"""Where the texts come from: the settings every text classification recipe shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolkit.data.text_classification import TextClassificationData
+
+
+@dataclass
+class TextDataConfig:
+    """Labelled texts in three splits."""
+
+    dataset: str = "demo:reviews"
+    """Hub name, file (csv, tsv, json, jsonl, parquet), folder of splits, or demo:reviews."""
+    text_column: str | None = None
+    """Column with the text; null: found by its name."""
+    label_column: str | None = None
+    """Column with the label; null: found by its name."""
+    validation_file: str | None = None
+    """File with the validation rows; null: the data set's own, or a share of the training rows."""
+    test_file: str | None = None
+    """File with the test rows; null: the data set's own, or a share of the training rows."""
+    train_size: int | None = None
+    """Train on so many rows only; a smaller number is part of a larger one."""
+    validation_size: int | None = None
+    """Validation rows to use; null: all, or a tenth where they are split off."""
+    test_size: int | None = None
+    """Test rows to use; null: all, or a tenth where they are split off."""
+    split_seed: int = 0
+    """Seed of splits that are made; apart from --seed, so that all runs test on the same rows."""
+
+    def load_data(self) -> TextClassificationData:
+        """Read, check and split the data.
+
+        Raises:
+            UserError: whatever is wrong with it, with file and row.
+        """
+        from toolkit.data.text_classification import load_text_classification
+
+        return load_text_classification(
+            self.dataset,
+            text_column=self.text_column,
+            label_column=self.label_column,
+            validation_file=self.validation_file,
+            test_file=self.test_file,
+            train_size=self.train_size,
+            validation_size=self.validation_size,
+            test_size=self.test_size,
+            split_seed=self.split_seed,
+        )

@@ -1,0 +1,118 @@
+"""Use a pretrained encoder as it is: features once per text, then logistic regression on them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor, nn
+
+from toolkit.batching import Collate
+from toolkit.data.text_classification import TextClassificationData
+from toolkit.evaluation import predict
+from toolkit.linear import LinearResult, describe_linear_training, fit_linear
+from toolkit.modeling import count_parameters
+from toolkit.objectives import Batch, model_inputs
+from toolkit.outcome import Scores
+from toolkit.progress import progress_bar
+from toolkit.run import Run
+
+# Inverse strength of the L2 penalty on standardised features.
+PENALTIES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+
+
+@dataclass(frozen=True)
+class FrozenResult:
+    """A classifier over frozen features."""
+
+    linear: LinearResult
+    training: dict[str, Any]
+
+    @property
+    def scores(self) -> dict[str, Scores]:
+        """What it said about validation and test."""
+        return self.linear.scores
+
+    def parameters(self, encoder: nn.Module) -> dict[str, int]:
+        """``parameters_total`` with the encoder, ``parameters_trained`` without it."""
+        trained = self.linear.parameters
+        total = count_parameters(encoder)["parameters_total"] + trained
+        return {"parameters_total": total, "parameters_trained": trained}
+
+    def save(self, run: Run[Any], encoder: Any, tokenizer: Any) -> None:
+        """Save encoder and tokenizer as a HuggingFace folder, and the linear classifier beside.
+
+        ``classifier.safetensors`` holds ``weight`` [classes, hidden] and ``bias`` [classes]:
+        logits = features @ weight.T + bias, the scaling of the features already folded in.
+        """
+        if run.accelerator.is_main_process:
+            folder = run.directory / "model"
+            encoder.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
+            weight, bias = linear_weights(self.linear.classifier)
+            save_file({"weight": weight, "bias": bias}, folder / "classifier.safetensors")
+
+
+def fit_frozen(
+    run: Run[Any], encoder: nn.Module, data: TextClassificationData, collate: Collate
+) -> FrozenResult:
+    """Compute features once, choose the penalty on validation, fit on train.
+
+    Its seconds count the features of the training texts and the fit with the chosen penalty: what
+    it takes to get this classifier, as ``fit`` counts its training steps.
+    """
+    run.begin()
+    encoder = run.accelerator.prepare(encoder.requires_grad_(False))
+    features, seconds = {}, {}
+    for split in ("train", "validation", "test"):
+        started = time.perf_counter()
+        rows = getattr(data, split)
+        with progress_bar(f"features of {split}", len(rows)) as display:
+            outputs = predict(
+                encoder,
+                rows,
+                compute=mean_pooled_features,
+                collate=collate,
+                accelerator=run.accelerator,
+                batch_size=run.config.train.eval_batch_size,
+                advance=display.advance,
+            )
+        features[split], seconds[split] = outputs["features"], time.perf_counter() - started
+    result = fit_linear(run, build_classifier, PENALTIES, features, data)
+    training = describe_linear_training(
+        result,
+        PENALTIES,
+        rows=len(data.train),
+        seconds=seconds["train"] + result.seconds,
+        tokens=sum(data.train["length"][:]),
+    )
+    return FrozenResult(result, training)
+
+
+def mean_pooled_features(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+    """``features`` [batch, hidden]: mean of a text's token vectors without padding, float32."""
+    hidden = model(**model_inputs(batch)).last_hidden_state.float()
+    mask = batch["attention_mask"].unsqueeze(-1).to(hidden.dtype)
+    return {"features": (hidden * mask).sum(1) / mask.sum(1).clamp(min=1)}
+
+
+def build_classifier(penalty: float) -> Pipeline:
+    """Standardised features, then L2-penalised multinomial logistic regression."""
+    return make_pipeline(StandardScaler(), LogisticRegression(C=penalty, max_iter=5000))
+
+
+def linear_weights(classifier: Pipeline) -> tuple[np.ndarray, np.ndarray]:
+    """Weight [classes, hidden] and bias [classes] that act on the raw features."""
+    scaler, regression = classifier[0], classifier[1]
+    weight, bias = regression.coef_, regression.intercept_
+    if len(weight) == 1:  # two classes: scikit-learn keeps the logit of the second one only
+        weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
+    weight = weight / scaler.scale_
+    bias = bias - weight @ scaler.mean_
+    return weight.astype(np.float32), bias.astype(np.float32)

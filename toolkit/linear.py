@@ -1,0 +1,89 @@
+"""Linear classifiers whose only setting, the penalty, is chosen on validation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toolkit.console import notify
+from toolkit.data.text_classification import TextClassificationData
+from toolkit.environment import peak_memory_bytes
+from toolkit.outcome import Scores
+from toolkit.run import Run
+
+
+@dataclass(frozen=True)
+class LinearResult:
+    """A fitted classifier and what it said about validation and test."""
+
+    classifier: Any
+    penalty: float
+    seconds: float  # of the fit with the chosen penalty
+    scores: dict[str, Scores]
+
+    @property
+    def parameters(self) -> int:
+        """Weights and biases of the linear layer."""
+        regression = self.classifier[-1]
+        return int(regression.coef_.size + regression.intercept_.size)
+
+
+def fit_linear(
+    run: Run[Any],
+    build: Callable[[float], Any],
+    penalties: Sequence[float],
+    features: dict[str, Any],
+    data: TextClassificationData,
+) -> LinearResult:
+    """Fit one classifier per penalty on train and keep the one that is best on validation.
+
+    Args:
+        build: makes an unfitted scikit-learn pipeline, ending in a logistic regression, from C, the
+            inverse strength of its L2 penalty.
+        features: what the pipeline takes, by split.
+    """
+    labels = {split: np.asarray(getattr(data, split)["label"][:]) for split in features}
+    fitted, accuracies = {}, {}
+    for penalty in penalties:
+        fitted[penalty] = build(penalty).fit(features["train"], labels["train"])
+        accuracy = float(fitted[penalty].score(features["validation"], labels["validation"]))
+        accuracies[penalty] = accuracy
+        run.log({"step": 0, "C": penalty, "validation": {"accuracy": accuracy}})
+    best = max(penalties, key=lambda penalty: accuracies[penalty])
+    notify(
+        f"logistic regression: C={best:g} of {len(penalties)} is the best on validation, accuracy "
+        f"{accuracies[best]:.4f}"
+    )
+    started = time.perf_counter()
+    classifier = build(best).fit(features["train"], labels["train"])
+    seconds = time.perf_counter() - started
+    scores = {
+        split: Scores(classifier.predict_proba(features[split])) for split in ("validation", "test")
+    }
+    return LinearResult(classifier, best, seconds, scores)
+
+
+def describe_linear_training(
+    result: LinearResult, penalties: Sequence[float], rows: int, seconds: float, tokens: int | None
+) -> dict[str, Any]:
+    """The ``training`` section of a summary.
+
+    Args:
+        seconds: of everything the classifier took, features of the training texts included.
+        tokens: real tokens the features were made from, where there are tokens.
+    """
+    return {
+        "seconds": round(seconds, 3),
+        "steps": 1,
+        "epochs": 1,
+        "examples_per_second": rows / seconds,
+        "tokens_per_second": None if tokens is None else tokens / seconds,
+        "best_step": None,
+        "selection": f"highest validation accuracy of {len(penalties)} penalties "
+        f"(C={result.penalty:g})",
+        "peak_memory_bytes": peak_memory_bytes(),
+    }

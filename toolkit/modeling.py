@@ -1,0 +1,243 @@
+"""Load a tokenizer and a model for a task, and refuse weights that would stay random unnoticed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+import transformers
+from torch import nn
+from transformers import AutoConfig, AutoTokenizer, BertConfig
+
+from scratch_models.hub.auto import HEADS, scratch_class
+from toolkit.console import notify
+from toolkit.errors import UserError
+from toolkit.sources import resolve_model
+
+Implementation = Literal["scratch", "hf"]
+
+# Weights that belong to one task. They may be absent from a checkpoint (they are what fine-tuning
+# learns) or be left over from another task. The pooler belongs to them: a checkpoint trained
+# without next-sentence prediction never had one.
+TASK_WEIGHTS = re.compile(
+    r"(^|\.)(pooler|cls|classifier|qa_outputs|lm_head|score|masked_lm_head|next_sentence_head)\."
+)
+
+
+class LoadedModel(NamedTuple):
+    """A model and the names of its modules that no checkpoint has filled."""
+
+    model: nn.Module
+    new_modules: list[str]
+
+
+@dataclass
+class BertShape:
+    """A BERT that is small enough to be trained from random weights on a few thousand texts."""
+
+    layers: int = 3
+    """Encoder layers."""
+    hidden_size: int = 192
+    """Width; the feed-forward part is four times as wide."""
+    heads: int = 3
+    """Attention heads; they divide the width."""
+    vocabulary: int = 8000
+    """Word pieces, learned from the training texts."""
+    dropout: float = 0.1
+    """Dropout of hidden states and attention."""
+
+
+def load_tokenizer(name: str) -> Any:
+    """Tokenizer of a model folder, ``demo:`` name or Hub name.
+
+    Raises:
+        UserError: the folder holds no tokenizer.
+    """
+    source = resolve_model(name)
+    try:
+        return AutoTokenizer.from_pretrained(source)
+    except (OSError, ValueError) as error:
+        if Path(source).is_dir() and not _has_tokenizer(Path(source)):
+            raise UserError(
+                f"{name}: the folder has no tokenizer (expected tokenizer.json or vocab.txt). Copy "
+                "these files from the model it was made from."
+            ) from None
+        raise UserError(f"{name}: its tokenizer cannot be read: {_first_line(error)}") from error
+
+
+def load_pretrained(
+    name: str,
+    head: str,
+    *,
+    implementation: Implementation = "scratch",
+    label_names: list[str] | None = None,
+    allow_missing_weights: bool = False,
+) -> LoadedModel:
+    """Load a checkpoint into the class of its architecture with the head of a task.
+
+    Args:
+        name: model folder, ``demo:`` name or Hub name.
+        head: a key of ``scratch_models.hub.auto.HEADS``, e.g. ``sequence-classification``.
+        implementation: our class, or HuggingFace's own.
+        label_names: names in id order; they become the model's ``id2label``.
+        allow_missing_weights: go on although weights outside the task head are missing.
+
+    Raises:
+        UserError: no model there, an architecture or head we have not, or weights that are missing
+            or left over outside the task head.
+    """
+    source = resolve_model(name)
+    config = _read_config(name, source)
+    if label_names is not None:
+        _set_labels(config, label_names)
+    model_class = _model_class(name, config, head, implementation)
+    try:
+        # Always float32: a folder saved in half precision would otherwise be trained in it.
+        model, info = model_class.from_pretrained(
+            source,
+            config=config,
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,
+            output_loading_info=True,
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise UserError(f"{name}: its weights cannot be read: {_first_line(error)}") from error
+    new = _check_loading(name, model, info, allow_missing_weights)
+    return LoadedModel(model, new)
+
+
+def new_bert_classifier(
+    shape: BertShape, tokenizer: Any, label_names: list[str], implementation: Implementation
+) -> LoadedModel:
+    """A BERT for sequence classification with random weights.
+
+    Raises:
+        UserError: the heads do not divide the width.
+    """
+    if shape.hidden_size % shape.heads:
+        raise UserError(
+            f"--shape.heads {shape.heads} does not divide --shape.hidden_size {shape.hidden_size}"
+        )
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=shape.hidden_size,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        intermediate_size=4 * shape.hidden_size,
+        hidden_dropout_prob=shape.dropout,
+        attention_probs_dropout_prob=shape.dropout,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    _set_labels(config, label_names)
+    model_class = _model_class("a new BERT", config, "sequence-classification", implementation)
+    build = model_class.from_config if implementation == "hf" else model_class
+    return LoadedModel(build(config), new_modules=[])
+
+
+def count_parameters(model: nn.Module) -> dict[str, int]:
+    """``parameters_total`` and ``parameters_trained``; shared weights count once."""
+    return {
+        "parameters_total": sum(p.numel() for p in model.parameters()),
+        "parameters_trained": sum(p.numel() for p in model.parameters() if p.requires_grad),
+    }
+
+
+def freeze(model: nn.Module, pattern: str) -> int:
+    """Exclude the parameters whose name contains ``pattern`` from training.
+
+    Returns:
+        How many parameters (numbers, not tensors) were frozen.
+
+    Raises:
+        UserError: no name contains the pattern; lists the names of the outermost modules.
+    """
+    frozen = 0
+    for name, parameter in model.named_parameters():
+        if pattern in name:
+            parameter.requires_grad_(False)
+            frozen += parameter.numel()
+    if frozen == 0:
+        modules = ", ".join(
+            sorted({name.rsplit(".", 2)[0] for name, _ in model.named_parameters()})
+        )
+        raise UserError(f"freeze '{pattern}': no parameter has it in its name; there are {modules}")
+    return frozen
+
+
+def _read_config(name: str, source: str) -> Any:
+    try:
+        return AutoConfig.from_pretrained(source)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{name}: no usable config.json: {_first_line(error)}") from error
+
+
+def _set_labels(config: Any, label_names: list[str]) -> None:
+    config.id2label = dict(enumerate(label_names))
+    config.label2id = {label: index for index, label in enumerate(label_names)}
+
+
+def _model_class(name: str, config: Any, head: str, implementation: Implementation) -> Any:
+    if implementation == "hf":
+        return getattr(transformers, HEADS[head])
+    try:
+        return scratch_class(config.model_type, head)
+    except ValueError as error:
+        raise UserError(f"{name}: {error} Use --implementation hf for it.") from None
+
+
+def _check_loading(name: str, model: nn.Module, info: Any, allow_missing: bool) -> list[str]:
+    """Compare the checkpoint's weights with the model's; returns the modules left new."""
+    mismatched = {key: shapes for key, *shapes in info["mismatched_keys"]}
+    missing = set(info["missing_keys"]) | set(mismatched)
+    wrong_missing = sorted(key for key in missing if not TASK_WEIGHTS.search(key))
+    wrong_extra = sorted(key for key in info["unexpected_keys"] if not TASK_WEIGHTS.search(key))
+    if wrong_missing or wrong_extra:
+        problem = _describe_mismatch(name, wrong_missing, wrong_extra, mismatched)
+        if not allow_missing:
+            raise UserError(
+                f"{problem} Is the checkpoint of another architecture? To go on with random "
+                "weights in their place, add --allow-missing-weights."
+            )
+        notify(f"warning: {problem}")
+    new = sorted({_module_of(key) for key in missing})
+    if new:
+        notify(f"{name}: new, to be trained: {', '.join(new)}")
+    dropped = sorted({_module_of(key) for key in info["unexpected_keys"]})
+    if dropped:
+        notify(f"{name}: left out, of another task: {', '.join(dropped)}")
+    return new
+
+
+def _describe_mismatch(
+    name: str, missing: list[str], extra: list[str], mismatched: dict[str, Any]
+) -> str:
+    parts = []
+    if missing:
+        shown = [f"{key} {mismatched[key]}" if key in mismatched else key for key in missing]
+        parts.append(f"{len(missing)} weights of the model are not in it: {_some(shown)}.")
+    if extra:
+        parts.append(f"{len(extra)} of its weights have no place in the model: {_some(extra)}.")
+    return f"{name}: {' '.join(parts)}"
+
+
+def _module_of(key: str) -> str:
+    """``bert.pooler.dense.weight -> pooler``: the task module, else the weight's own name."""
+    found = TASK_WEIGHTS.search(key)
+    return found[2] if found else key
+
+
+def _some(names: list[str], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    names = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
+    return any((folder / name).is_file() for name in names)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

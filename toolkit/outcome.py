@@ -1,0 +1,225 @@
+"""The end of a classification run: test once, write down everything, save the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from rich.table import Table
+from torch import nn
+
+from toolkit.batching import Collate
+from toolkit.console import console
+from toolkit.data.text_classification import TextClassificationData
+from toolkit.engine import FitResult
+from toolkit.environment import peak_memory_bytes
+from toolkit.evaluation import predict
+from toolkit.metrics import describe_metrics
+from toolkit.modeling import count_parameters
+from toolkit.objectives import Objective
+from toolkit.progress import progress_bar
+from toolkit.run import Run, describe_device, original_command
+
+SPLITS = ("validation", "test")
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a classifier said about a split, in the order of its rows.
+
+    Args:
+        probabilities: [rows, classes], float64, each row sums to 1.
+    """
+
+    probabilities: np.ndarray
+
+    @classmethod
+    def from_logits(cls, logits: np.ndarray) -> Scores:
+        """Softmax in float64, [rows, classes]."""
+        shifted = logits.astype(np.float64) - logits.max(-1, keepdims=True)
+        exponentials = np.exp(shifted)
+        return cls(exponentials / exponentials.sum(-1, keepdims=True))
+
+    @property
+    def predictions(self) -> np.ndarray:
+        """The most probable class of every row [rows]."""
+        return self.probabilities.argmax(-1)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A trained classifier as reports see it, whatever it is made of."""
+
+    title: str
+    model: dict[str, Any]
+    training: dict[str, Any]
+    scores: dict[str, Scores]  # by split
+
+
+def score_splits(
+    run: Run[Any],
+    model: nn.Module,
+    data: TextClassificationData,
+    objective: Objective,
+    collate: Collate,
+) -> dict[str, Scores]:
+    """Run a trained model over validation and test, each row once."""
+    scores = {}
+    for split in SPLITS:
+        rows = getattr(data, split)
+        with progress_bar(f"evaluating on {split}", len(rows)) as display:
+            outputs = predict(
+                model,
+                rows,
+                compute=objective.outputs,
+                collate=collate,
+                accelerator=run.accelerator,
+                batch_size=run.config.train.eval_batch_size,
+                advance=display.advance,
+            )
+        scores[split] = Scores.from_logits(outputs["logits"])
+    return scores
+
+
+def describe_model(model: nn.Module, name: str, implementation: str, method: str) -> dict[str, Any]:
+    """The ``model`` section of a summary."""
+    return {
+        "name": name,
+        "implementation": implementation,
+        "architecture": type(model).__name__,
+        "method": method,
+        **count_parameters(model),
+    }
+
+
+def describe_training(result: FitResult) -> dict[str, Any]:
+    """The ``training`` section of a summary; seconds are those of the training steps alone."""
+    state = result.state
+    return {
+        "seconds": round(state.seconds, 3),
+        "steps": state.step,
+        "epochs": state.epoch + 1,
+        "examples_per_second": state.examples / state.seconds,
+        "tokens_per_second": state.tokens / state.seconds if state.tokens else None,
+        "best_step": state.best_step,
+        "stopped_early": state.stopped_early,
+        "selection": result.selection,
+        "peak_memory_bytes": peak_memory_bytes(),
+    }
+
+
+def save_model(run: Run[Any], model: Any, tokenizer: Any, folder: str = "model") -> None:
+    """Save weights, config and tokenizer as one HuggingFace folder in the run directory."""
+    if run.accelerator.is_main_process:
+        model.save_pretrained(run.directory / folder)
+        tokenizer.save_pretrained(run.directory / folder)
+
+
+def finish_classification(
+    run: Run[Any], data: TextClassificationData, outcome: Outcome
+) -> dict[str, Any]:
+    """Write predictions and summary, print the result, and clear the checkpoints away.
+
+    The summary is written last: a run that has one is complete.
+
+    Returns:
+        The summary (schema version 1).
+    """
+    if run.accelerator.is_main_process:
+        for split in SPLITS:
+            write_predictions(
+                run.directory / "predictions" / f"{split}.parquet",
+                getattr(data, split),
+                outcome.scores[split],
+            )
+    run.write_json("data.json", data.summary)
+    summary = _summary(run, data, outcome)
+    if run.accelerator.is_main_process:
+        _print_summary(run, summary)
+    run.accelerator.wait_for_everyone()
+    run.write_json("summary.json", summary)
+    run.clear_checkpoints()
+    run.accelerator.end_training()
+    return summary
+
+
+def write_predictions(file: Path, rows: Any, scores: Scores) -> None:
+    """One row per example: id, text, label, prediction, probabilities, loss."""
+    labels = np.asarray(rows["label"][:])
+    truth = scores.probabilities[np.arange(len(labels)), labels]
+    table = pyarrow.table(
+        {
+            "id": pyarrow.array(rows["id"][:], pyarrow.string()),
+            "text": pyarrow.array(rows["text"][:], pyarrow.string()),
+            "label": pyarrow.array(labels, pyarrow.int64()),
+            "prediction": pyarrow.array(scores.predictions, pyarrow.int64()),
+            "probabilities": pyarrow.array(list(scores.probabilities)),
+            "loss": pyarrow.array(-np.log(np.maximum(truth, np.finfo(np.float64).tiny))),
+        }
+    )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(table, file)
+
+
+def _summary(run: Run[Any], data: TextClassificationData, outcome: Outcome) -> dict[str, Any]:
+    from toolkit.environment import describe_environment
+
+    environment = describe_environment()
+    metrics = {
+        split: describe_metrics(
+            np.asarray(getattr(data, split)["label"][:]),
+            outcome.scores[split].predictions,
+            len(data.label_names),
+        )
+        for split in SPLITS
+    }
+    return {
+        "schema_version": 1,
+        "recipe": run.recipe,
+        "run_id": run.directory.name,
+        "title": outcome.title,
+        "task": "text-classification",
+        "status": "complete",
+        "seed": run.config.seed,
+        "command": original_command(run),
+        "model": outcome.model,
+        "data": {
+            "dataset": data.summary["source"],
+            **{f"{split}_examples": len(getattr(data, split)) for split in ("train", *SPLITS)},
+            "label_names": data.label_names,
+            "hashes": data.summary["sha256"],
+        },
+        "training": outcome.training,
+        **metrics,
+        "environment": describe_device(run.accelerator)
+        | {
+            "processor": environment["processor"],
+            "gpus": environment["gpus"],
+            "python": environment["python"],
+            "torch": environment["packages"]["torch"],
+            "transformers": environment["packages"]["transformers"],
+            "git": environment["git"],
+        },
+    }
+
+
+def _print_summary(run: Run[Any], summary: dict[str, Any]) -> None:
+    table = Table(title=f"{summary['title']}: {run.directory}", title_justify="left")
+    for column in ("split", "examples", "accuracy", "95 % interval", "macro F1", "95 % interval"):
+        table.add_column(column, justify="left" if column == "split" else "right")
+    for split in SPLITS:
+        accuracy, f1 = summary[split]["accuracy"], summary[split]["macro_f1"]
+        table.add_row(
+            split, f"{accuracy['n']:,}", f"{accuracy['value']:.1%}", _interval(accuracy),
+            f"{f1['value']:.3f}", _interval(f1, ".3f"),
+        )  # fmt: skip
+    console.print(table)
+
+
+def _interval(metric: dict[str, Any], form: str = ".1%") -> str:
+    low, high = metric["interval"]
+    return f"{low:{form}} to {high:{form}}"
