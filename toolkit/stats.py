@@ -177,6 +177,15 @@ def detectable_difference(
     return difference if 0.0 < difference <= discordance else None
 
 
+def macro_f1(
+    labels: NDArray[np.integer], predictions: NDArray[np.integer], num_labels: int
+) -> float:
+    """Macro F1 over all labels of the model; both inputs of shape (examples,)."""
+    patterns = np.vstack([labels, predictions])
+    once_each = np.ones((1, labels.size), dtype=np.int64)
+    return float(_macro_f1_of_counts(patterns, once_each, num_labels)[0, 0])
+
+
 def macro_f1_draws(
     labels: NDArray[np.integer],
     predictions: NDArray[np.integer],

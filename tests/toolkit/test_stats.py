@@ -16,6 +16,7 @@ from toolkit.stats import (
     exact_mcnemar,
     examples_needed,
     holm,
+    macro_f1,
     macro_f1_draws,
     paired_counts,
     paired_difference_interval,
@@ -134,6 +135,13 @@ def test_detectable_difference_inverts_examples_needed(a, b, c, d):
 def test_nothing_can_be_detected_without_discordance_or_examples():
     assert detectable_difference(PairedCounts(50, 0, 0, 50)) is None
     assert detectable_difference(PairedCounts(0, 1, 0, 0)) is None
+
+
+def test_macro_f1_equals_scikit_learn():
+    rng = np.random.default_rng(4)
+    labels, predictions = rng.integers(0, 4, (2, 90))
+    expected = f1_score(labels, predictions, labels=range(5), average="macro", zero_division=0)
+    assert macro_f1(labels, predictions, num_labels=5) == pytest.approx(expected)
 
 
 def test_bootstrap_scores_equal_scikit_learn_on_the_same_sample():

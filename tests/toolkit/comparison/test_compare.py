@@ -1,0 +1,272 @@
+"""Comparisons of runs whose every answer is known."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
+
+from toolkit.compare import compare_runs
+from toolkit.errors import UserError
+
+N = 400
+LABELS = np.array([0, 1] * (N // 2))
+
+
+def answers(right: int, shift: int = 0) -> np.ndarray:
+    """Right on `right` examples starting at `shift` (round the end), wrong on all others."""
+    is_right = np.zeros(N, dtype=bool)
+    is_right[(np.arange(right) + shift) % N] = True
+    return np.where(is_right, LABELS, 1 - LABELS)
+
+
+def test_two_runs_by_hand(make_run):
+    # A is right on 0..319, B on 40..339: only A 40, only B 20, both 280, neither 60.
+    b = make_run("B", LABELS, answers(300, 40))
+    a = make_run("A", LABELS, answers(320))
+    comparison = compare_runs([b, a], draws=500)
+    assert [row.title for row in comparison.rows] == ["A", "B"]
+    assert [row.accuracy.value for row in comparison.rows] == [0.8, 0.75]
+    pair = comparison.pairs[0]
+    assert (pair.counts.both_right, pair.counts.only_first) == (280, 40)
+    assert (pair.counts.only_second, pair.counts.both_wrong) == (20, 60)
+    assert pair.p_value == pytest.approx(mcnemar([[280, 40], [20, 60]], exact=True).pvalue)
+    assert pair.p_holm == pair.p_value == comparison.rows[0].p_best_other
+    assert pair.interval.low < 0.05 < pair.interval.high
+    assert comparison.rows[0].significantly_best
+    assert comparison.n == N
+    assert comparison.label_counts() == {"negative": 200, "positive": 200}
+    assert comparison.forced == comparison.cautions == []
+
+
+def test_macro_f1_and_its_interval(make_run):
+    rng = np.random.default_rng(0)
+    predictions = [np.where(rng.random(N) < p, LABELS, 1 - LABELS) for p in (0.9, 0.8)]
+    runs = [make_run(str(i), LABELS, p) for i, p in enumerate(predictions)]
+    comparison = compare_runs(runs, draws=500)
+    expected = [f1_score(LABELS, p, average="macro") for p in predictions]
+    assert [row.macro_f1.value for row in comparison.rows] == pytest.approx(expected)
+    for row in comparison.rows:
+        assert row.macro_f1.interval.low < row.macro_f1.value < row.macro_f1.interval.high
+        assert 0.01 < row.macro_f1.standard_error < 0.03
+    difference = comparison.pairs[0].macro_f1_difference
+    assert difference.value == pytest.approx(expected[0] - expected[1])
+    assert difference.interval.low < difference.value < difference.interval.high
+    again = compare_runs(runs, draws=500)
+    assert again.pairs == comparison.pairs
+
+
+def test_holm_runs_over_all_pairs(make_run):
+    rights = [330, 320, 300, 290]
+    runs = [make_run(str(r), LABELS, answers(r, 15 * i)) for i, r in enumerate(rights)]
+    comparison = compare_runs(runs, draws=50)
+    raw = [pair.p_value for pair in comparison.pairs]
+    assert len(raw) == 6
+    expected = multipletests(raw, method="holm")[1]
+    assert [pair.p_holm for pair in comparison.pairs] == pytest.approx(expected)
+    # The best is measured against the second, everyone else against the best.
+    assert [row.best_other for row in comparison.rows] == [1, 0, 0, 0]
+    for place, row in enumerate(comparison.rows):
+        assert row.p_best_other == comparison.pair(place, row.best_other).p_holm
+
+
+def test_bold_only_where_the_best_beats_every_other(make_run):
+    best = make_run("best", LABELS, answers(360))
+    near = make_run("near", LABELS, answers(358, 2))
+    far = make_run("far", LABELS, answers(250))
+    rows = compare_runs([best, near, far], draws=50).rows
+    assert [row.significantly_best for row in rows] == [False, False, False]
+    rows = compare_runs([best, far], draws=50).rows
+    assert [row.significantly_best for row in rows] == [True, False]
+
+
+def test_equal_runs_are_a_tie_without_error(make_run):
+    comparison = compare_runs(
+        [make_run("A", LABELS, answers(300)), make_run("B", LABELS, answers(300))], draws=50
+    )
+    pair = comparison.pairs[0]
+    assert pair.p_value == 1.0
+    assert pair.counts.difference == 0.0
+    assert not pair.significant
+
+
+def test_rows_in_another_order_are_matched_by_id(make_run):
+    a = make_run("A", LABELS, answers(320))
+    order = np.random.default_rng(0).permutation(N)
+    shuffled = make_run(
+        "B",
+        LABELS[order],
+        answers(300, 40)[order],
+        id=[f"id-{row}" for row in order],
+        text=[f"t{row}" for row in order],
+    )
+    plain = make_run("C", LABELS, answers(300, 40), text=[f"t{row}" for row in range(N)])
+    a_texts = make_run("D", LABELS, answers(320), text=[f"t{row}" for row in range(N)])
+    one = compare_runs([a_texts, shuffled], draws=50).pairs[0].counts
+    other = compare_runs([a_texts, plain], draws=50).pairs[0].counts
+    assert one == other
+    with pytest.raises(UserError, match="different texts under the same example ids"):
+        compare_runs([a, plain])
+
+
+def test_labels_in_another_order_are_matched_by_name(make_run):
+    a = make_run("A", LABELS, answers(320))
+    swapped = {"data": {"label_names": ["positive", "negative"]}}
+    b = make_run("B", 1 - LABELS, 1 - answers(300, 40), swapped)
+    comparison = compare_runs([a, b], draws=50)
+    assert comparison.rows[1].accuracy.value == 0.75
+    assert comparison.pairs[0].counts.only_second == 20
+    assert comparison.aligned.label_names == ["negative", "positive"]
+    assert any("matched by name" in caution for caution in comparison.cautions)
+
+
+def refused(runs, *parts, **options):
+    with pytest.raises(UserError) as caught:
+        compare_runs(runs, draws=50, **options)
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_label_names_that_differ_are_refused_even_when_forced(make_run):
+    a = make_run("A", LABELS, answers(320))
+    b = make_run("B", LABELS, answers(300), {"data": {"label_names": ["LABEL_0", "LABEL_1"]}})
+    for force in (False, True):
+        refused([a, b], "LABEL_0", "negative", "matched by name", force=force)
+
+
+def test_another_truth_or_task_is_refused_even_when_forced(make_run):
+    a = make_run("A", LABELS, answers(320))
+    other_truth = LABELS.copy()
+    other_truth[7] = 1 - other_truth[7]
+    b = make_run("B", other_truth, answers(300))
+    refused([a, b], "id-7", "disagree on the truth", force=True)
+    c = make_run("C", LABELS, answers(300), {"task": "token-classification"})
+    refused([a, c], "token-classification", "text-classification", force=True)
+
+
+UNFAIR = {
+    "content hash": ({"data": {"hashes": {"test": "d" * 64}}}, "content hashes of the test set"),
+    "unfinished": ({"status": "interrupted"}, "not complete (status 'interrupted')"),
+    "signature": (
+        {"test": {"macro_f1": {"signature": "macro_f1|n:400|labels:2|average:weighted"}}},
+        "measured macro_f1 differently",
+    ),
+    "foreign predictions": (
+        {"test": {"accuracy": {"value": 0.9}}},
+        "reports a test accuracy of 0.9, its predictions give 0.750000",
+    ),
+    "undefined accuracy": ({"test": {"accuracy": {"value": float("nan")}}}, "accuracy of nan"),
+}
+
+
+@pytest.mark.parametrize("kind", UNFAIR)
+def test_unfair_comparisons_are_refused_and_can_be_forced(make_run, kind):
+    changes, reason = UNFAIR[kind]
+    runs = [
+        make_run("A", LABELS, answers(320)),
+        make_run("B", LABELS, answers(300, 40), changes),
+    ]
+    refused(runs, "cannot be compared fairly", reason, "--force")
+    comparison = compare_runs(runs, draws=50, force=True)
+    assert len(comparison.forced) == 1
+    assert reason in comparison.forced[0]
+    assert comparison.pairs[0].counts.only_first == 40
+
+
+def test_versions_of_the_library_do_not_make_a_metric_another(make_run):
+    changes = {"test": {"accuracy": {"signature": "accuracy|n:400|labels:2|scikit-learn:9.9"}}}
+    runs = [
+        make_run("A", LABELS, answers(320)),
+        make_run("B", LABELS, answers(300, 40), changes),
+    ]
+    assert compare_runs(runs, draws=50).forced == []
+
+
+def test_other_test_examples_are_refused_or_cut_to_the_common_ones(make_run):
+    a = make_run("A", LABELS, answers(320))
+    b = make_run("B", LABELS[:100], answers(320)[:100])
+    refused([a, b], "different examples", "300", "--force")
+    comparison = compare_runs([a, b], draws=50, force=True)
+    assert comparison.n == 100
+    c = make_run("C", LABELS, answers(300), id=[f"other-{row}" for row in range(N)])
+    refused([a, c], "no test example in common", force=True)
+
+
+def test_too_few_or_repeated_runs(make_run):
+    a = make_run("A", LABELS, answers(320))
+    refused([a], "at least two runs")
+    refused([a, f"{a}/../{a.name}"], "given twice")
+
+
+def test_equal_titles_are_told_apart(make_run):
+    runs = [
+        make_run("A", LABELS, answers(320), {"run_id": "one"}, folder="1"),
+        make_run("A", LABELS, answers(300), {"run_id": "two"}, folder="2"),
+        make_run("A", LABELS, answers(280), {"run_id": "two"}, folder="3"),
+    ]
+    titles = [row.title for row in compare_runs(runs, draws=50).rows]
+    assert titles == ["A (one)", f"A ({runs[1]})", f"A ({runs[2]})"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"environment": {"precision": "bf16"}}, "must not be ranked"),
+        ({"environment": {"gpus": ["A100"]}}, "must not be ranked"),
+        ({"data": {"hashes": {"train": "e" * 64}}}, "not all trained on the same examples"),
+        ({"data": {"hashes": {"validation": "e" * 64}}}, "not all selected on the same examples"),
+        ({"training": {"selection": "last step"}}, "different rules"),
+    ],
+)
+def test_what_a_reader_must_mind(make_run, changes, words):
+    runs = [
+        make_run("A", LABELS, answers(320)),
+        make_run("B", LABELS, answers(300, 40), changes),
+    ]
+    cautions = compare_runs(runs, draws=50).cautions
+    assert len(cautions) == 1
+    assert words in cautions[0]
+
+
+def smaller(make_run, title, size, right, **changes):
+    summary = {
+        "run_id": f"{title}-{size}",
+        "model": {"name": f"model of {title}"},
+        "data": {"train_examples": size, "hashes": {"train": str(size)}},
+        **changes,
+    }
+    return make_run(title, LABELS, answers(right), summary, folder=f"{title}-{size}")
+
+
+def test_learning_curve_joins_runs_of_the_same_method(make_run):
+    main = [make_run("A", LABELS, answers(320)), make_run("B", LABELS, answers(300))]
+    more = [smaller(make_run, "A", 1000, 300), smaller(make_run, "A", 500, 280)]
+    comparison = compare_runs(main, learning_curve=[*more, main[0]], draws=50)
+    (series,) = comparison.curve  # B was trained on one size only: no curve
+    assert series.name == "A"
+    assert [point.train_examples for point in series.points] == [500, 1000, 2000]
+    assert [point.accuracy.value for point in series.points] == [0.7, 0.75, 0.8]
+    assert len(comparison.rows) == 2
+    assert comparison.cautions == []
+    assert comparison.curve_sizes() == [500, 1000, 2000]
+
+
+def test_learning_curve_of_a_method_outside_the_table(make_run):
+    main = [make_run("A", LABELS, answers(320)), make_run("B", LABELS, answers(300))]
+    other = [smaller(make_run, "C", size, 200) for size in (500, 1000)]
+    comparison = compare_runs(main, learning_curve=other, draws=50)
+    assert [series.name for series in comparison.curve] == ["C"]
+    impostor = {"model": {"name": "another model"}}
+    same_title = [smaller(make_run, "A", size, 200, **impostor) for size in (500, 2000)]
+    comparison = compare_runs(main, learning_curve=same_title, draws=50)
+    assert all(series.name != "A" for series in comparison.curve)
+
+
+def test_learning_curve_refuses_two_runs_at_one_place_and_unfair_ones(make_run):
+    main = [make_run("A", LABELS, answers(320)), make_run("B", LABELS, answers(300))]
+    again = make_run("A", LABELS, answers(310), {"seed": 1}, folder="again")
+    refused(main, "two runs with 2,000 training examples", str(again), learning_curve=[again])
+    unfair = smaller(make_run, "A", 500, 280, data={"train_examples": 500, "hashes": {"test": "z"}})
+    refused(main, "content hashes", learning_curve=[unfair])
+    lost = smaller(make_run, "A", 100, 280, data={"train_examples": None})
+    refused(main, "no data.train_examples", learning_curve=[lost])

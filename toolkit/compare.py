@@ -1,0 +1,346 @@
+"""Compare finished runs example by example: who is better, by how much, and is that certain?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit import stats
+from toolkit.comparability import AlignedRuns, align
+from toolkit.errors import UserError
+from toolkit.run_results import SavedRun, load_run
+from toolkit.stats import Interval, PairedCounts
+
+ALPHA = 1 - stats.CONFIDENCE
+# What must be equal before two training times may be ranked.
+SPEED_CONDITIONS = ("device", "processor", "gpus", "threads", "precision", "processes")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number measured on the test examples, with its 95 % interval."""
+
+    value: float
+    interval: Interval
+    standard_error: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run in the table. Rows are numbered by accuracy, the best first."""
+
+    run: SavedRun
+    title: str
+    accuracy: Estimate
+    macro_f1: Estimate
+    best_other: int
+    p_best_other: float
+    significantly_best: bool
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two rows compared on the same examples; `first` is the row with the higher accuracy.
+
+    Differences are first minus second. `p_holm` is adjusted over all pairs of the comparison.
+    """
+
+    first: int
+    second: int
+    counts: PairedCounts
+    interval: Interval
+    p_value: float
+    p_holm: float
+    macro_f1_difference: Estimate
+
+    @property
+    def significant(self) -> bool:
+        """Whether the two accuracies differ at the 5 % level after Holm's adjustment."""
+        return self.p_holm < ALPHA
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Accuracy of a method trained on so many labelled examples."""
+
+    train_examples: int
+    accuracy: Estimate
+    run: SavedRun
+
+
+@dataclass(frozen=True)
+class CurveSeries:
+    """One method's points, by number of training examples."""
+
+    name: str
+    points: list[CurvePoint]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything a report is made of.
+
+    `aligned` holds labels, predictions and texts with one row of predictions per table row.
+    `forced` are the reasons that a forced comparison overrode, `cautions` what a reader must know.
+    """
+
+    rows: list[Row]
+    pairs: list[Pair]
+    aligned: AlignedRuns
+    curve: list[CurveSeries]
+    forced: list[str]
+    cautions: list[str]
+    bootstrap_draws: int
+    bootstrap_seed: int
+
+    @property
+    def n(self) -> int:
+        """Number of test examples all runs share."""
+        return len(self.aligned.ids)
+
+    def pair(self, one: int, other: int) -> Pair:
+        """The comparison of two rows, whichever is the better one."""
+        return next(pair for pair in self.pairs if {pair.first, pair.second} == {one, other})
+
+    def curve_sizes(self) -> list[int]:
+        """Numbers of training examples on the learning curve, rising."""
+        return sorted({point.train_examples for line in self.curve for point in line.points})
+
+    def label_counts(self) -> dict[str, int]:
+        """How many test examples carry each label, in id order."""
+        counts = np.bincount(self.aligned.labels, minlength=len(self.aligned.label_names))
+        return dict(zip(self.aligned.label_names, counts.tolist(), strict=True))
+
+
+def compare_runs(
+    paths: Sequence[str | Path],
+    learning_curve: Sequence[str | Path] = (),
+    force: bool = False,
+    draws: int = stats.BOOTSTRAP_DRAWS,
+    seed: int = 0,
+) -> Comparison:
+    """Compare two or more run directories that were tested on the same examples.
+
+    `learning_curve` are further runs of the same methods with other numbers of training examples;
+    they appear in the learning curve only, with the compared runs as one point each. `draws` and
+    `seed` belong to the bootstrap of macro F1. Raises UserError when a run cannot be read or when
+    the comparison would be unfair (see `toolkit.comparability.align` for what `force` allows).
+    """
+    folders = _distinct(paths)
+    if len(folders) < 2:
+        raise UserError(f"A comparison needs at least two runs, found {len(folders)}.")
+    compared = [load_run(folder) for folder in folders]
+    already = {folder.resolve() for folder in folders}
+    others = [
+        load_run(folder)
+        for folder in _distinct(learning_curve, allow_repeats=True)
+        if folder.resolve() not in already
+    ]
+
+    aligned = align([*compared, *others], force)
+    right = aligned.right()
+    order = np.argsort(-right[: len(compared)].mean(axis=1), kind="stable").tolist()
+    runs = [compared[index] for index in order]
+    titles = _distinct_titles(runs)
+    table = replace(
+        aligned, predictions=aligned.predictions[order], confidence=aligned.confidence[order]
+    )
+    scores = stats.macro_f1_draws(
+        table.labels, table.predictions, len(table.label_names), draws, seed
+    )
+    macro_f1 = _macro_f1_estimates(table, scores)
+    pairs = _pairs(table, macro_f1, scores)
+    curve = _curve(runs, titles, right[order], others, right[len(compared) :])
+    return Comparison(
+        rows=_rows(runs, titles, table, macro_f1, pairs),
+        pairs=pairs,
+        aligned=table,
+        curve=curve,
+        forced=aligned.reasons,
+        cautions=[*aligned.notes, *_cautions(runs, titles)],
+        bootstrap_draws=draws,
+        bootstrap_seed=seed,
+    )
+
+
+def _distinct(paths: Sequence[str | Path], allow_repeats: bool = False) -> list[Path]:
+    seen: dict[Path, Path] = {}
+    for path in map(Path, paths):
+        if path.resolve() in seen and not allow_repeats:
+            raise UserError(f"The run {path} was given twice; a run cannot be its own rival.")
+        seen.setdefault(path.resolve(), path)
+    return list(seen.values())
+
+
+def _distinct_titles(runs: Sequence[SavedRun]) -> list[str]:
+    titles = [run.title for run in runs]
+    for more in (lambda run: run.run_id, lambda run: str(run.folder)):
+        count = Counter(titles)
+        titles = [
+            title if count[title] == 1 else f"{run.title} ({more(run)})"
+            for run, title in zip(runs, titles, strict=True)
+        ]
+    return titles
+
+
+def accuracy_estimate(right: NDArray[np.bool_]) -> Estimate:
+    """Accuracy with its Wilson interval from what a run got right, shape (examples,)."""
+    interval = stats.wilson_interval(int(right.sum()), right.size)
+    return Estimate(float(right.mean()), interval)
+
+
+def _macro_f1_estimates(table: AlignedRuns, scores: NDArray[np.float64]) -> list[Estimate]:
+    values = [
+        stats.macro_f1(table.labels, predicted, len(table.label_names))
+        for predicted in table.predictions
+    ]
+    intervals = [stats.bootstrap_interval(draws) for draws in scores]
+    return [
+        Estimate(value, interval, error)
+        for value, (interval, error) in zip(values, intervals, strict=True)
+    ]
+
+
+def _pairs(
+    table: AlignedRuns, macro_f1: Sequence[Estimate], scores: NDArray[np.float64]
+) -> list[Pair]:
+    right = table.right()
+    places = [(i, j) for i in range(len(right)) for j in range(i + 1, len(right))]
+    counts = [stats.paired_counts(right[i], right[j]) for i, j in places]
+    p_values = [stats.exact_mcnemar(count) for count in counts]
+    adjusted = stats.holm(p_values)
+    pairs = []
+    for (i, j), count, p_value, p_holm in zip(places, counts, p_values, adjusted, strict=True):
+        interval, error = stats.bootstrap_interval(scores[i] - scores[j])
+        pairs.append(
+            Pair(
+                first=i,
+                second=j,
+                counts=count,
+                interval=stats.paired_difference_interval(count),
+                p_value=p_value,
+                p_holm=p_holm,
+                macro_f1_difference=Estimate(
+                    macro_f1[i].value - macro_f1[j].value, interval, error
+                ),
+            )
+        )
+    return pairs
+
+
+def _rows(
+    runs: Sequence[SavedRun],
+    titles: Sequence[str],
+    table: AlignedRuns,
+    macro_f1: Sequence[Estimate],
+    pairs: Sequence[Pair],
+) -> list[Row]:
+    right = table.right()
+    by_place = {(pair.first, pair.second): pair for pair in pairs}
+    rows = []
+    for index, run in enumerate(runs):
+        best_other = 1 if index == 0 else 0
+        against_best = by_place[min(index, best_other), max(index, best_other)]
+        beats_all = index == 0 and all(pair.significant for pair in pairs if pair.first == 0)
+        rows.append(
+            Row(
+                run=run,
+                title=titles[index],
+                accuracy=accuracy_estimate(right[index]),
+                macro_f1=macro_f1[index],
+                best_other=best_other,
+                p_best_other=against_best.p_holm,
+                significantly_best=beats_all,
+            )
+        )
+    return rows
+
+
+def _method(run: SavedRun) -> tuple[object, ...]:
+    """What stays the same when only the number of training examples changes."""
+    model = run.section("model")
+    keys = ("name", "implementation", "architecture", "method")
+    return (run.summary.get("recipe"), *(model.get(key) for key in keys))
+
+
+def _curve(
+    runs: Sequence[SavedRun],
+    titles: Sequence[str],
+    right: NDArray[np.bool_],
+    others: Sequence[SavedRun],
+    others_right: NDArray[np.bool_],
+) -> list[CurveSeries]:
+    """One series per method that was trained on at least two numbers of examples."""
+    if not others:
+        return []
+    series: dict[str, list[CurvePoint]] = {}
+    for run, title, row in zip(runs, titles, right, strict=True):
+        series.setdefault(title, []).append(_curve_point(run, row))
+    for run, row in zip(others, others_right, strict=True):
+        name = _series_name(run, runs, titles)
+        points = series.setdefault(name, [])
+        point = _curve_point(run, row)
+        twin = next((p for p in points if p.train_examples == point.train_examples), None)
+        if twin is not None:
+            raise UserError(
+                f"The learning curve of {name} has two runs with {point.train_examples:,} training "
+                f"examples: {twin.run.folder} and {run.folder}. Give one of them."
+            )
+        points.append(point)
+    return [
+        CurveSeries(name, sorted(points, key=lambda point: point.train_examples))
+        for name, points in series.items()
+        if len(points) > 1
+    ]
+
+
+def _series_name(run: SavedRun, runs: Sequence[SavedRun], titles: Sequence[str]) -> str:
+    """The compared run whose method this run shares; the run's own title when there is none."""
+    same = [place for place, other in enumerate(runs) if _method(other) == _method(run)]
+    if len(same) > 1:
+        # Settings beyond the method (a rank, a learning rate) are told apart by the title.
+        same = [place for place in same if runs[place].title == run.title]
+    if len(same) == 1:
+        return titles[same[0]]
+    return run.title if run.title not in titles else f"{run.title} ({run.run_id})"
+
+
+def _curve_point(run: SavedRun, right: NDArray[np.bool_]) -> CurvePoint:
+    if run.train_examples is None:
+        raise UserError(
+            f"{run.folder / 'summary.json'} has no data.train_examples, so the run has no place on "
+            "a learning curve."
+        )
+    return CurvePoint(run.train_examples, accuracy_estimate(right), run)
+
+
+def _cautions(runs: Sequence[SavedRun], titles: Sequence[str]) -> list[str]:
+    cautions = []
+    conditions = {
+        tuple(str(run.section("environment").get(key)) for key in SPEED_CONDITIONS) for run in runs
+    }
+    if len(conditions) > 1:
+        cautions.append(
+            "The runs were trained on different hardware, precision or numbers of threads or "
+            "processes: their training times and speeds must not be ranked."
+        )
+    for split, what in (("train", "trained on"), ("validation", "selected on")):
+        groups: dict[str | None, list[str]] = {}
+        for run, title in zip(runs, titles, strict=True):
+            groups.setdefault(run.data_hash(split), []).append(title)
+        if len(groups) > 1:
+            listed = " | ".join(", ".join(group) for group in groups.values())
+            cautions.append(f"The runs were not all {what} the same examples: {listed}.")
+    selections = {str(run.section("training").get("selection")) for run in runs}
+    if len(selections) > 1:
+        cautions.append(f"The runs chose their model by different rules: {_listed(selections)}.")
+    return cautions
+
+
+def _listed(values: set[str]) -> str:
+    return "; ".join(sorted(values))
