@@ -25,7 +25,6 @@ from matplotlib.ticker import (
     FuncFormatter,
     MaxNLocator,
     NullLocator,
-    PercentFormatter,
 )
 
 from toolkit.console import notify
@@ -150,7 +149,7 @@ def learning_curve(series: Sequence[Series]) -> Figure:
         axes.xaxis.set_major_locator(FixedLocator(_apart(places)))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=None, symbol="%"))
+        axes.yaxis.set_major_formatter(FuncFormatter(_percent))
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10], min_n_ticks=3))
         axes.set_xlabel("labelled training examples (log scale)")
         axes.set_ylabel("test accuracy")
@@ -223,7 +222,7 @@ def forest_plot(bars: Sequence[Bar], axis_name: str = "test accuracy") -> Figure
         axes.set_yticks(range(len(bars)), names)
         axes.set_ylim(len(bars) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
-        axes.xaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=None, symbol="%"))
+        axes.xaxis.set_major_formatter(FuncFormatter(_percent))
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 5, 10]))
         axes.set_xlabel(f"{axis_name}, 95% interval")
     return figure
@@ -260,6 +259,11 @@ def _draw_series(axes: Axes, line: Series, index: int, places: Sequence[float]) 
 def _draw_steps(axes: Axes, pairs: Sequence[tuple[float, float]], colour: str, marker: str) -> None:
     steps, values = [step for step, _ in pairs], [value for _, value in pairs]
     axes.plot(steps, values, color=colour, marker=marker, markersize=5, linewidth=1.6)
+
+
+def _percent(share: float, _: int) -> str:
+    """A tick label without needless decimals: 0.8 -> "80%", 0.825 -> "82.5%"."""
+    return f"{round(100 * share, 3):g}%"
 
 
 def _apart(places: Sequence[float]) -> list[float]:

@@ -142,6 +142,8 @@ def test_forest_plot_lists_the_first_on_top(tmp_path):
     figure = forest_plot([Bar("best", 0.845, 0.82, 0.86), Bar("other", 0.8, 0.78, 0.82)])
     axes = figure.axes[0]
     assert tick_labels(axes.yaxis) == ["best", "other"]
+    figure.draw_without_rendering()
+    assert "80%" in tick_labels(axes.xaxis)
     assert axes.yaxis_inverted()
     ends = [container[2][0].get_segments()[0][:, 0].tolist() for container in axes.containers]
     assert ends == [pytest.approx([0.82, 0.86]), pytest.approx([0.78, 0.82])]

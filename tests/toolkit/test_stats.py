@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, norm
 from sklearn.metrics import f1_score
+from statsmodels.stats.multitest import multipletests
 
 from toolkit.stats import (
     PairedCounts,
@@ -98,6 +99,14 @@ def test_holm_by_hand():
     assert holm([0.3]) == pytest.approx([0.3])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.05])
+def test_holm_equals_statsmodels(scale):
+    p_values = np.random.default_rng(0).random(60) * scale
+    p_values[10:20] = p_values[0]  # ties
+    expected = multipletests(p_values, method="holm")[1]
+    assert holm(p_values.tolist()) == pytest.approx(expected)
 
 
 def test_examples_needed_reaches_the_stated_power():
