@@ -91,7 +91,7 @@ def _message(name: str, reason: str) -> str:
     here = [child.name for child in Path.cwd().iterdir()]
     return (
         f"cannot fetch the model {name!r}: {reason.rstrip('.')}. "
-        f"Works offline: {OFFLINE_COMMAND} ; or a model folder of yours: --model PATH."
+        f"Works offline: `{OFFLINE_COMMAND}`, or a model folder of your own: `--model PATH`."
         f"{near_names(name, here)}"
     )
 

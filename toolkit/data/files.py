@@ -13,7 +13,7 @@ import json
 import sys
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class Table:
     source: str
     unit: str  # what `positions` counts: "line" or "row"
     positions: list[int]
+    class_names: dict[str, list[str]] = field(default_factory=dict)  # of columns that declare them
 
     def __len__(self) -> int:
         return len(self.positions)

@@ -32,7 +32,6 @@ class Source:
     """Tables by split name; "train" is always there."""
 
     tables: dict[str, Table]
-    label_names: list[str] | None = None  # where the data set itself names its classes
     dropped: dict[str, Any] = field(default_factory=dict)  # what reading left out, and why
     rows_read: dict[str, int] | None = None  # where reading left something out
     held_out_sizes: dict[str, int] = field(default_factory=dict)  # splits that are fixed, not given
@@ -81,9 +80,11 @@ def _read_demo(name: str) -> Source:
     if name != reviews.NAME:
         raise UserError(f"unknown embedded data set {name!r}; there is {reviews.NAME}.")
     texts, labels, counts = reviews.read_reviews()
-    table = Table({"text": texts, "label": labels}, name, "row", list(range(1, len(texts) + 1)))
+    columns = {"text": texts, "label": labels}
+    numbers = list(range(1, len(texts) + 1))
+    table = Table(columns, name, "row", numbers, {"label": reviews.LABEL_NAMES})
     rows_read = {"train": counts.pop("rows_read")}
-    return Source({"train": table}, reviews.LABEL_NAMES, counts, rows_read, reviews.HELD_OUT_SIZES)
+    return Source({"train": table}, counts, rows_read, reviews.HELD_OUT_SIZES)
 
 
 def _read_folder(folder: Path) -> Source:
@@ -137,13 +138,13 @@ def _read_hub(name: str) -> Source:
         for split, dataset in splits.items()
         if split in {"train", "validation", "test"}
     }
-    return Source(tables, _class_names(splits["train"]))
+    return Source(tables)
 
 
 def _hub_error(name: str, failure: str | None, error: Exception) -> str:
     here = [path.name for path in Path.cwd().iterdir()]
     advice = (
-        f"Works offline: {OFFLINE_COMMAND} ; or your own file: --dataset FILE.csv"
+        f"Works offline: `{OFFLINE_COMMAND}`, or a file of your own: `--dataset FILE.csv`."
         f"{near_names(name, here)}"
     )
     if failure is not None:
@@ -156,19 +157,11 @@ def _table_of(dataset: Any, source: str) -> Table:
     """Columns of a `datasets.Dataset`, with class names for ids (None for -1: unpublished)."""
     import datasets
 
-    columns = {}
+    columns, class_names = {}, {}
     for name, feature in dataset.features.items():
         cells = dataset.data.column(name).to_pylist()
         if isinstance(feature, datasets.ClassLabel):
+            class_names[name] = list(feature.names)
             cells = [feature.names[c] if c is not None and c >= 0 else None for c in cells]
         columns[name] = cells
-    return Table(columns, source, "row", list(range(1, len(dataset) + 1)))
-
-
-def _class_names(dataset: Any) -> list[str] | None:
-    import datasets
-
-    for feature in dataset.features.values():
-        if isinstance(feature, datasets.ClassLabel):
-            return list(feature.names)
-    return None
+    return Table(columns, source, "row", list(range(1, len(dataset) + 1)), class_names)

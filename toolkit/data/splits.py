@@ -30,8 +30,10 @@ def is_blank(text: str) -> bool:
 def stratified_order(texts: Sequence[str], labels: Sequence[str], seed: int) -> list[list[int]]:
     """Row indices, shuffled so that every prefix has the classes in the proportions of the whole.
 
-    Rows with equal (`normalized`) texts come as one group, so that no split can part them. The
-    shuffle is by a hash of seed and text: it does not depend on the order of the rows.
+    The first rows are one of each class; only a class with less than three texts waits, so that
+    what is cut off in front (a test set) does not take all of it. Rows with equal (`normalized`)
+    texts come as one group, so that no split can part them. The shuffle is by a hash of seed and
+    text: it does not depend on the order of the rows.
     """
     groups: dict[str, list[int]] = defaultdict(list)
     for row, text in enumerate(texts):
@@ -43,8 +45,9 @@ def stratified_order(texts: Sequence[str], labels: Sequence[str], seed: int) -> 
     placed: list[tuple[float, str, list[int]]] = []
     for label, members in by_class.items():
         members.sort()
+        first = 0.0 if len(members) >= 3 else 0.5
         for rank, (_, rows) in enumerate(members):
-            placed.append(((rank + 0.5) / len(members), label, rows))
+            placed.append(((rank + first) / len(members), label, rows))
     placed.sort(key=lambda item: item[:2])
     return [rows for _, _, rows in placed]
 
@@ -69,13 +72,13 @@ def take(order: Sequence[list[int]], size: int) -> tuple[list[int], list[list[in
     return taken, remaining
 
 
-def held_out_size(asked: int | None, available: int) -> int:
-    """Rows of a split that has to be made: as asked, else a tenth.
+def held_out_size(asked: int | None, available: int, num_classes: int) -> int:
+    """Rows of a split that has to be made: as asked, else a tenth, but one for each class.
 
     Raises:
         UserError: more than there is, or none.
     """
-    size = max(1, round(available / 10)) if asked is None else asked
+    size = max(num_classes, round(available / 10)) if asked is None else asked
     if not 0 < size < available:
         raise UserError(
             f"cannot hold out {size} of {available} rows; ask for 1 to {available - 1}."

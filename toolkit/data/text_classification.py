@@ -85,16 +85,15 @@ def load_text_classification(
         name: _read_rows(table, text_column, label_column) for name, table in source.tables.items()
     }
     cleaned = {name: _clean(split, name, source.splits_given) for name, split in rows.items()}
-    names = _decide_label_names(cleaned, source.label_names)
+    names = _decide_label_names(cleaned)
     overlap = _remove_leaks(cleaned, keep_leaks)
     made = [name for name in HELD_OUT if name not in cleaned]
     sizes = {"train": train_size, "validation": validation_size, "test": test_size}
-    made_sizes = source.held_out_sizes
-    for name in made:
-        if name not in made_sizes:
-            available = len(cleaned["train"])
-            made_sizes = made_sizes | {name: held_out_size(sizes[name], available)}
-            sizes[name] = None  # made in this size, not to be cut to it
+    if source.held_out_sizes:
+        made_sizes = {name: source.held_out_sizes[name] for name in made}
+    else:
+        made_sizes = _made_sizes(made, sizes, len(cleaned["train"]), names)
+        sizes |= dict.fromkeys(made)  # made in this size, not to be cut to it
     splits = _split(cleaned, made_sizes, sizes, split_seed)
     _check_labels_of_made_splits(splits, names)
     summary = {
@@ -127,6 +126,7 @@ class _Rows:
     place: Callable[[int], str]  # of an original row, for messages
     rows: list[int]  # original row of each, 0-based
     columns: tuple[str, str]
+    class_names: list[str] | None  # where the source itself names its classes
     dropped: dict[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -182,7 +182,15 @@ def _read_rows(table: Table, text_column: str | None, label_column: str | None) 
         except ValueError as error:
             raise UserError(f"{table.place(row)}: {label_name_} is {error}.") from error
         texts.append(text)
-    return _Rows(ids, texts, labels, table.place, list(range(len(texts))), (text_name, label_name_))
+    return _Rows(
+        ids=ids,
+        texts=texts,
+        labels=labels,
+        place=table.place,
+        rows=list(range(len(texts))),
+        columns=(text_name, label_name_),
+        class_names=table.class_names.get(label_name_),
+    )
 
 
 def _clean(split: _Rows, name: str, splits_given: bool) -> _Rows:
@@ -198,10 +206,13 @@ def _clean(split: _Rows, name: str, splits_given: bool) -> _Rows:
     left_out = set(blank) | set(unlabelled)
     if left_out:
         which = "training" if splits_given else "the data"
-        notify(
-            f"left out of {which}: {_rows(len(blank))} without text, {_rows(len(unlabelled))} "
-            f"without label (the first: {split.place(min(left_out))})."
-        )
+        counts = [
+            f"{_rows(len(missing))} without {what}"
+            for missing, what in ((blank, "text"), (unlabelled, "label"))
+            if missing
+        ]
+        first = split.place(min(left_out))
+        notify(f"left out of {which}: {' and '.join(counts)} (the first: {first}).")
     kept = split.select([i for i in range(len(split)) if i not in left_out])
     return replace(kept, dropped={"without_text": len(blank), "without_label": len(unlabelled)})
 
@@ -210,8 +221,9 @@ def _rows(count: int) -> str:
     return f"{count:,} row" if count == 1 else f"{count:,} rows"
 
 
-def _decide_label_names(splits: dict[str, _Rows], given: list[str] | None) -> list[str]:
+def _decide_label_names(splits: dict[str, _Rows]) -> list[str]:
     train = splits["train"]
+    given = [label_name(name) or name for name in train.class_names or []]
     names = given or label_order(train.labels)
     found = set(train.labels)
     where = f"column {train.columns[1]!r} of {train.place(0).rsplit(',', 1)[0]}"
@@ -288,20 +300,33 @@ def _remove_leaks(splits: dict[str, _Rows], keep: bool) -> dict[str, dict[str, i
     return report
 
 
+def _made_sizes(
+    made: list[str], sizes: dict[str, int | None], available: int, names: list[str]
+) -> dict[str, int]:
+    made_sizes = {name: held_out_size(sizes[name], available, len(names)) for name in made}
+    if sum(made_sizes.values()) >= available:
+        wanted = " and ".join(f"{size:,} {name} rows" for name, size in made_sizes.items())
+        raise UserError(
+            f"{available:,} rows cannot give {wanted} and leave rows to train on. Bring more rows, "
+            "give files of your own for these splits, or ask for less."
+        )
+    return made_sizes
+
+
 def _split(
     given: dict[str, _Rows], made_sizes: dict[str, int], sizes: dict[str, int | None], seed: int
 ) -> dict[str, _Rows]:
     """All three splits: made ones first, the rest to train on; then cut to `sizes`."""
     pool = given["train"]
-    order = stratified_order(pool.texts, pool.labels, seed)
     splits = {name: given[name] for name in HELD_OUT if name in given}
     for name in sorted(made_sizes):  # test first: its rows do not depend on validation
-        taken, order = take(order, made_sizes[name])
+        taken, remaining = take(stratified_order(pool.texts, pool.labels, seed), made_sizes[name])
         splits[name] = pool.select(sorted(taken))
-    available = [row for group in order for row in group]
-    size = _checked_size("train", sizes["train"], len(available))
+        pool = pool.select(sorted(row for group in remaining for row in group))
+    order = [row for group in stratified_order(pool.texts, pool.labels, seed) for row in group]
+    size = _checked_size("train", sizes["train"], len(order))
     return {
-        "train": pool.select(available[:size]),
+        "train": pool.select(order[:size]),
         **{name: _first_rows(splits[name], sizes[name], name, seed) for name in HELD_OUT},
     }
 

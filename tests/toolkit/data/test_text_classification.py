@@ -103,7 +103,7 @@ def test_rows_without_label_or_text_are_dropped_from_training_and_counted(tmp_pa
     data = load_text_classification(write_csv(tmp_path / "a.csv", rows))
     assert sum(data.summary["sizes"].values()) == 12
     assert data.summary["dropped"]["train"] == {"without_text": 2, "without_label": 1}
-    assert "2 rows without text, 1 row without label" in capsys.readouterr().err
+    assert "2 rows without text and 1 row without label" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("row", "what"), [(("没有标签", ""), "no label"), (("", 1), "no text")])
@@ -208,10 +208,10 @@ def test_columns_are_guessed_or_asked_for(tmp_path):
     assert labels_by_text(data) == dict(rows)
 
 
-@pytest.mark.parametrize("size", [0, 12, 13])
+@pytest.mark.parametrize("size", [0, 10, 12, 13])
 def test_impossible_sizes_are_refused(tmp_path, size):
     path = write_csv(tmp_path / "a.csv", alternating(0, 1))
-    with pytest.raises(UserError, match=f"{size}.* rows"):
+    with pytest.raises(UserError, match=rf"\b{size}\b.* rows"):
         load_text_classification(path, test_size=size)
 
 
@@ -220,4 +220,97 @@ def test_imbalance_is_visible_in_the_class_counts(tmp_path):
     counts = load_text_classification(write_csv(tmp_path / "a.csv", rows)).summary["class_counts"]
     assert sum(split["0"] for split in counts.values()) == 5
     assert sum(split["1"] for split in counts.values()) == 95
-    assert counts["train"]["0"] >= 4
+    assert [counts[name]["0"] for name in ("train", "validation", "test")] == [3, 1, 1]
+
+
+def test_rare_classes_stay_in_training(tmp_path, capsys):
+    rows = [(f"不错{i}", "a") for i in range(60)] + [(f"很差{i}", "b") for i in range(2)]
+    data = load_text_classification(write_csv(tmp_path / "a.csv", rows))
+    assert data.summary["class_counts"]["train"]["b"] == 2
+    assert "the test set has no row of b" in capsys.readouterr().err
+
+
+def test_too_few_rows_to_split_are_refused(tmp_path):
+    with pytest.raises(UserError, match="4 rows cannot give 2 validation rows and 2 test rows"):
+        load_text_classification(write_csv(tmp_path / "a.csv", alternating(0, 1)[:4]))
+
+
+def test_classes_that_the_hub_names_keep_its_order_and_unpublished_labels_are_missing(monkeypatch):
+    import datasets
+
+    features = datasets.Features(
+        {
+            "idx": datasets.ClassLabel(names=["x", "y"]),
+            "sentence": datasets.Value("string"),
+            "label": datasets.ClassLabel(names=["positive", "negative", "neutral"]),
+        }
+    )
+
+    def split(texts, labels):
+        columns = {"idx": [0] * len(texts), "sentence": texts, "label": labels}
+        return datasets.Dataset.from_dict(columns, features=features)
+
+    loaded = {"train": split(TEXTS, [1, 0] * 6), "validation": split(["好"], [0])}
+    monkeypatch.setattr("toolkit.data.sources.hub_failure", lambda: None)
+    monkeypatch.setattr(datasets, "load_dataset", lambda name: datasets.DatasetDict(loaded))
+    data = load_text_classification("owner/name")
+    assert data.label_names == ["positive", "negative", "neutral"]
+    assert data.summary["class_counts"]["validation"] == {
+        "positive": 1,
+        "negative": 0,
+        "neutral": 0,
+    }
+    assert labels_by_text(data)[NEGATIVE[0]] == "negative"
+    loaded["test"] = split(["好", "坏"], [0, -1])
+    with pytest.raises(UserError, match=r"owner/name \(test\), row 2: no label"):
+        load_text_classification("owner/name")
+
+
+def test_hub_out_of_reach_is_said_in_one_line(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("toolkit.data.sources.hub_failure", lambda: "the Hub is away")
+    with pytest.raises(UserError) as error:
+        load_text_classification("nobody/no-such-data-set")
+    assert "'nobody/no-such-data-set': the Hub is away. Works offline: `accel" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("demo:review", "unknown embedded data set 'demo:review'; there is demo:reviews"),
+        ("./nowhere", "no such file|unknown kind"),
+        ("nowhere.csv", "no such file"),
+        ("评论/数据", "no such file|unknown kind"),
+    ],
+)
+def test_names_of_nothing_are_refused(name, message):
+    with pytest.raises(UserError, match=message):
+        load_text_classification(name)
+
+
+def test_folder_of_splits_takes_each_name_and_joins_numbered_parts(tmp_path):
+    rows = alternating(0, 1)
+    write_csv(tmp_path / "train-00000-of-00002.csv", rows[:6])
+    write_csv(tmp_path / "train-00001-of-00002.csv", rows[6:])
+    write_csv(tmp_path / "dev.csv", [("开发", 0)])
+    write_csv(tmp_path / "test.csv", [("测试", 1)])
+    (tmp_path / "README.md").write_text("about")
+    data = load_text_classification(str(tmp_path))
+    assert set(data.train["text"]) == set(TEXTS)
+    assert data.validation["text"][:] == ["开发"]
+    assert data.test["text"][:] == ["测试"]
+    assert data.summary["splits_made"] == []
+    write_csv(tmp_path / "val.csv", rows)
+    with pytest.raises(UserError, match=r"more than one validation file: dev\.csv, val\.csv"):
+        load_text_classification(str(tmp_path))
+
+
+def test_a_split_is_not_given_twice(tmp_path):
+    write_csv(tmp_path / "train.csv", alternating(0, 1))
+    test = write_csv(tmp_path / "test.csv", [("测试", 1)])
+    with pytest.raises(UserError, match="already has a test split"):
+        load_text_classification(str(tmp_path), test_file=test)
+    (tmp_path / "train.csv").unlink()
+    with pytest.raises(UserError, match="holds no training file"):
+        load_text_classification(str(tmp_path))

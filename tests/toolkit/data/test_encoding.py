@@ -1,0 +1,78 @@
+"""Encodings of Chinese files: UTF-8 first, then GB18030, never the other way; the rest refused."""
+
+import codecs
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.data.encoding import decode
+from toolkit.errors import UserError
+
+NAME = Path("reviews.csv")
+REVIEWS = "text,label\n空调坏了没人修,0\n房间很干净，早餐也不错,1\n位置好找，性价比高,1\n"
+TRADITIONAL = "text,label\n房間很乾淨，早餐也不錯,1\n空調壞了沒人修,0\n"
+CHINESE = st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min_size=1)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "gbk", "gb2312", "gb18030", "utf-16", "utf-32"]
+)
+def test_encodings_that_can_be_told_are_read_right(encoding):
+    assert decode(REVIEWS.encode(encoding), NAME) == REVIEWS
+
+
+def test_both_byte_orders_of_utf16_are_read_by_their_mark():
+    assert decode(codecs.BOM_UTF16_BE + REVIEWS.encode("utf-16-be"), NAME) == REVIEWS
+    assert decode(codecs.BOM_UTF16_LE + REVIEWS.encode("utf-16-le"), NAME) == REVIEWS
+
+
+def test_characters_that_only_gb18030_has_are_read():
+    text = REVIEWS + "名字里有个𠮷字，服务好😀,1\n"
+    assert decode(text.encode("gb18030"), NAME) == text
+
+
+def test_traditional_characters_in_gbk_are_read():
+    assert decode(TRADITIONAL.encode("gbk"), NAME) == TRADITIONAL
+
+
+@given(CHINESE)
+def test_utf8_is_never_taken_for_gb18030(text):
+    assert decode(text.encode(), NAME) == text
+
+
+def test_one_bad_byte_in_utf8_is_named_with_byte_and_line():
+    content = REVIEWS.encode()
+    bad = content.index("位".encode())
+    damaged = content[:bad] + b"\xff\xfe" + content[bad + 2 :]
+    with pytest.raises(
+        UserError, match=rf"byte {bad} \(0xff, line 4\) is not valid UTF-8"
+    ) as error:
+        decode(damaged, NAME)
+    assert "reviews.csv" in str(error.value)
+
+
+def test_a_file_cut_inside_a_character_is_refused():
+    with pytest.raises(UserError, match="is not valid UTF-8"):
+        decode(REVIEWS.encode()[:-5] + "高".encode()[:2], NAME)
+
+
+def test_big5_is_recognised_and_refused_with_the_command():
+    with pytest.raises(UserError, match=r"looks like Big5.*iconv -f BIG5 -t UTF-8 reviews\.csv"):
+        decode(TRADITIONAL.encode("cp950"), NAME)
+
+
+def test_bytes_of_no_encoding_are_refused():
+    with pytest.raises(UserError, match=r"neither UTF-8 \(byte 11 .* nor GB18030"):
+        decode(b"text,label\n\xff\xff\xff,1\n", NAME)
+
+
+def test_utf16_without_mark_is_refused():
+    with pytest.raises(UserError, match=r"zero bytes.*UTF-16 without a byte order mark"):
+        decode("text,label\nok,1\n".encode("utf-16-le"), NAME)
+
+
+def test_utf16_that_ends_in_half_a_character_is_refused():
+    with pytest.raises(UserError, match="begins as utf-16 but byte"):
+        decode(REVIEWS.encode("utf-16")[:-1], NAME)

@@ -1,0 +1,152 @@
+"""Files are read letter for letter, or refused with their name and the line."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.data.files import read_table
+from toolkit.errors import UserError
+
+# Every character but surrogates (no text) and, for csv, NUL; the awkward ones often.
+AWKWARD = "好，。“”'\",;\t\n\r \u2028\u0085\u3000\u200b\ufeff𠮷😀éNA"
+TEXT = st.text(
+    st.one_of(st.sampled_from(AWKWARD), st.characters(exclude_categories=["Cs"])), max_size=30
+)
+CELLS = st.one_of(TEXT, st.sampled_from(["NA", "null", "nan", "None", "", "#N/A", "1e5", "007"]))
+ROWS = st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=5)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("files")
+
+
+def write(path: Path, content: bytes) -> str:
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return str(path)
+
+
+def rows_of(table):
+    return list(zip(table.columns["text"], table.columns["label"], strict=True))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@given(rows=ROWS)
+def test_what_csv_writes_is_read_back(folder, name, quoting, rows):
+    rows = [(a.replace("\0", ""), b.replace("\0", "")) for a, b in rows]
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, quoting=quoting).writerows([("text", "label"), *rows])
+    table = read_table(write(folder / name, buffer.getvalue().encode()))
+    assert rows_of(table) == rows
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson.gz"])
+@pytest.mark.parametrize("ascii_only", [True, False])
+@given(rows=ROWS)
+def test_what_json_writes_line_by_line_is_read_back(folder, name, ascii_only, rows):
+    lines = [json.dumps({"text": a, "label": b}, ensure_ascii=ascii_only) for a, b in rows]
+    table = read_table(write(folder / name, "\n".join(lines).encode()))
+    assert rows_of(table) == rows
+
+
+@pytest.mark.parametrize("wrap", [lambda records: records, lambda records: {"data": records}])
+@given(rows=ROWS)
+def test_what_json_writes_as_a_list_is_read_back(folder, wrap, rows):
+    records = [{"text": a, "label": b} for a, b in rows]
+    content = json.dumps(wrap(records), ensure_ascii=False, indent=1).encode()
+    assert rows_of(read_table(write(folder / "a.json", content))) == rows
+
+
+@given(rows=ROWS)
+def test_what_pyarrow_writes_is_read_back(folder, rows):
+    path = folder / "a.parquet"
+    pq.write_table(pa.table({"text": [a for a, _ in rows], "label": [b for _, b in rows]}), path)
+    assert rows_of(read_table(path)) == rows
+    assert rows_of(read_table(write(folder / "a.parquet.gz", path.read_bytes()))) == rows
+
+
+@given(rows=ROWS)
+def test_tsv_has_no_quoting(folder, rows):
+    table_break = str.maketrans("", "", "\t\n\r\0")
+    rows = [(a.translate(table_break), b.translate(table_break)) for a, b in rows]
+    lines = [f"{a}\t{b}" for a, b in [("text", "label"), *rows]]
+    assert rows_of(read_table(write(folder / "a.tsv", "\n".join(lines).encode()))) == rows
+    windows = "\r\n".join(lines).encode() + b"\r\n"
+    assert rows_of(read_table(write(folder / "b.tsv", windows))) == rows
+
+
+def test_quoted_fields_of_several_lines_keep_their_line_ends_and_places(tmp_path):
+    content = 'text,label\r\n"a,\nb",1\r\n"说""不""\r\n好",0\r\n\r\n普通,1\r\n'
+    table = read_table(write(tmp_path / "a.csv", content.encode()))
+    assert rows_of(table) == [("a,\nb", "1"), ('说"不"\r\n好', "0"), ("普通", "1")]
+    assert [table.place(row).rsplit(" ", 1)[1] for row in range(3)] == ["2", "4", "7"]
+
+
+def test_json_keeps_types_and_fills_what_a_record_lacks(tmp_path):
+    content = '{"text": "a", "label": true}\n\n{"label": 1.5}\n'
+    table = read_table(write(tmp_path / "a.jsonl", content.encode()))
+    assert table.columns == {"text": ["a", None], "label": [True, 1.5]}
+    assert table.place(1).endswith("a.jsonl, line 3")
+
+
+def test_json_lines_under_the_name_json_are_read(tmp_path):
+    content = '{"text": "a", "label": 1}\n{"text": "b", "label": 0}\n'
+    assert rows_of(read_table(write(tmp_path / "a.json", content.encode()))) == [("a", 1), ("b", 0)]
+
+
+def test_a_text_longer_than_csvs_own_limit_is_read(tmp_path):
+    long = "好" * 200_000
+    table = read_table(write(tmp_path / "a.csv", f"text,label\n{long},1\n".encode()))
+    assert table.columns["text"] == [long]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "text,label\n好,早餐不错,1\n", r"a\.csv, line 2: 3 fields, expected 2"),
+        ("a.csv", 'text,label\n"a\nb",1\n好\n', r"line 4: 1 fields, expected 2"),
+        ("a.csv", 'text,label\n好,1\n"没有结束,0\n坏,1\n', r"line 3: not well-formed CSV"),
+        ("a.csv", 'text,label\n"他说"不,1\n', r"line 2: not well-formed CSV"),
+        ("a.csv", "text;label\n好;1\n", r"one column only \('text;label'\)"),
+        ("a.csv", "text,text\n好,1\n", "two columns have the same name"),
+        ("a.csv", "text,label\n", "a header but no rows"),
+        ("a.csv", "", r"a\.csv is empty"),
+        ("a.csv", " \n\n", r"a\.csv is empty"),
+        ("a.csv.gz", "", r"a\.csv\.gz is empty"),
+        ("a.tsv", "text\tlabel\n好\t早餐\t1\n", r"a\.tsv, line 2: 3 fields, expected 2"),
+        ("a.jsonl", '{"text": "a"}\n{"text": "b"\n', r"a\.jsonl, line 2: not JSON"),
+        ("a.jsonl", '{"text": "a"}\n["b", 1]\n', r'line 2: found \["b", 1\], expected an object'),
+        ("a.json", '[{"text": "a"},\n {"text": }]', r"a\.json, line 2, character 11: not JSON"),
+        ("a.json", "[]", "no rows"),
+        ("a.json", '{"data": {"a": 1}}', "expected a list of objects"),
+        ("a.parquet", "text,label\n", "not a readable parquet file"),
+        ("a.xlsx", "x", r"unknown kind; expected one of \.csv, \.tsv"),
+        ("a", "x", "unknown kind"),
+    ],
+)
+def test_malformed_files_are_refused_with_the_place(tmp_path, name, content, message):
+    with pytest.raises(UserError, match=message):
+        read_table(write(tmp_path / name, content.encode()))
+
+
+def test_broken_gzip_is_refused(tmp_path):
+    whole = gzip.compress(b"text,label\n" + b"abc,1\n" * 1000)
+    for content in (whole[: len(whole) // 2], b"text,label\na,1\n", whole[:-4] + b"0000"):
+        (tmp_path / "a.csv.gz").write_bytes(content)
+        with pytest.raises(UserError, match=r"cannot read .*a\.csv\.gz"):
+            read_table(tmp_path / "a.csv.gz")
+
+
+def test_missing_file_suggests_its_neighbours(tmp_path):
+    (tmp_path / "reviews.csv").write_text("x")
+    with pytest.raises(UserError, match=r"no such file: .*Did you mean reviews\.csv\?"):
+        read_table(tmp_path / "review.csv")
