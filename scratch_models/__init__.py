@@ -9,6 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from scratch_models.baselines.lstm import (
+        ScratchLSTMConfig,
+        ScratchLSTMForSequenceClassification,
+    )
     from scratch_models.hub.auto import disable, enable, scratch_class
     from scratch_models.hub.base import ScratchPreTrainedModel
     from scratch_models.models.bert.modeling import (
@@ -31,6 +35,8 @@ _HOME = {
     "ScratchBertForSequenceClassification": "scratch_models.models.bert.modeling",
     "ScratchBertForTokenClassification": "scratch_models.models.bert.modeling",
     "ScratchBertModel": "scratch_models.models.bert.modeling",
+    "ScratchLSTMConfig": "scratch_models.baselines.lstm",
+    "ScratchLSTMForSequenceClassification": "scratch_models.baselines.lstm",
 }
 
 __all__ = [
@@ -40,6 +46,8 @@ __all__ = [
     "ScratchBertForSequenceClassification",
     "ScratchBertForTokenClassification",
     "ScratchBertModel",
+    "ScratchLSTMConfig",
+    "ScratchLSTMForSequenceClassification",
     "ScratchPreTrainedModel",
     "disable",
     "enable",

@@ -74,6 +74,8 @@ class ParityReport:
     huggingface_class: str
     attn_implementation: str
     parameters: int
+    missing: list[str] = field(default_factory=list)
+    """Weights the checkpoint does not hold, made equal at random before comparing."""
     rows: list[ParityRow] = field(default_factory=list)
 
     @property
@@ -104,9 +106,81 @@ class ParityReport:
             "huggingface_class": self.huggingface_class,
             "attn_implementation": self.attn_implementation,
             "parameters": self.parameters,
+            "missing_weights": self.missing,
             "passed": self.passed,
             "rows": rows,
         }
+
+
+@dataclass
+class Pair:
+    """One checkpoint in both classes, and what transformers said while loading it."""
+
+    scratch: ScratchPreTrainedModel
+    reference: PreTrainedModel
+    head: str
+    info: dict[str, Any]
+    reference_info: dict[str, Any]
+
+
+def load_pair(
+    name: str | os.PathLike, head: str | None = None, attn_implementation: str = "sdpa"
+) -> Pair:
+    """Load a checkpoint, in the precision it is stored in, into our class and HuggingFace's.
+
+    Args:
+        name: a folder or a name on the Hub, of an architecture there is a from-scratch model of.
+        head: a key of `scratch_models.hub.auto.HEADS`; None is the one the checkpoint names.
+        attn_implementation: used on both sides.
+
+    Raises:
+        ValueError: for an architecture or head without from-scratch model.
+        OSError: from transformers, where there is no such checkpoint.
+    """
+    config = transformers.AutoConfig.from_pretrained(name)
+    head = head or checkpoint_head(config)
+    own_class = scratch_class(config.model_type, head)
+    if own_class.huggingface_class is None:
+        raise ValueError(f"{own_class.__name__} has no counterpart in transformers to equal.")
+    reference_class = getattr(transformers, own_class.huggingface_class)
+    how: dict[str, Any] = {
+        "attn_implementation": attn_implementation,
+        "dtype": "auto",
+        "output_loading_info": True,
+    }
+    scratch, info = own_class.from_pretrained(name, **how)
+    reference, reference_info = reference_class.from_pretrained(name, **how)
+    return Pair(scratch, reference, head, info, reference_info)
+
+
+def check_pair(pair: Pair, name: str, device: str = "cpu", seed: int = 0) -> ParityReport:
+    """Compare a loaded pair in every respect; trains both models.
+
+    Args:
+        pair: from `load_pair`.
+        name: of the checkpoint, for the report.
+        device: where to compute.
+        seed: of the example batches.
+    """
+    scratch, reference = pair.scratch, pair.reference
+    report = ParityReport(
+        model=name,
+        scratch_class=type(scratch).__name__,
+        huggingface_class=type(reference).__name__,
+        attn_implementation=scratch.config._attn_implementation,
+        parameters=scratch.num_parameters(),
+        missing=sorted(pair.info["missing_keys"]),
+    )
+    report.rows += compare_loading(scratch, reference, pair.info, pair.reference_info)
+    report.rows += compare_saving(scratch, reference)
+    # Saved in the checkpoint's own precision, computed in single precision.
+    scratch, reference = scratch.float().to(device), reference.float().to(device)
+    batches = [
+        {key: tensor.to(device) for key, tensor in batch.items()}
+        for batch in example_batches(scratch.config, pair.head, seed)
+    ]
+    report.rows += compare_computing(scratch, reference, batches)
+    return report
 
 
 def check_checkpoint(
@@ -116,43 +190,8 @@ def check_checkpoint(
     device: str = "cpu",
     seed: int = 0,
 ) -> ParityReport:
-    """Load a checkpoint into both classes and compare them in every respect.
-
-    Args:
-        name: a folder or a name on the Hub, of an architecture there is a from-scratch model of.
-        head: a key of `scratch_models.hub.auto.HEADS`; None is the one the checkpoint names.
-        attn_implementation: used on both sides.
-        device: where to compute.
-        seed: of the example batches, and of weights the checkpoint does not hold.
-
-    Raises:
-        ValueError: for an architecture or head without from-scratch model.
-        OSError: from transformers, where there is no such checkpoint.
-    """
-    config = transformers.AutoConfig.from_pretrained(name)
-    head = head or checkpoint_head(config)
-    own_class = scratch_class(config.model_type, head)
-    reference_class = getattr(transformers, str(own_class.huggingface_class))
-    load = {"attn_implementation": attn_implementation, "output_loading_info": True}
-    scratch, info = own_class.from_pretrained(name, dtype="auto", **load)
-    reference, reference_info = reference_class.from_pretrained(name, dtype="auto", **load)
-    report = ParityReport(
-        model=str(name),
-        scratch_class=own_class.__name__,
-        huggingface_class=reference_class.__name__,
-        attn_implementation=attn_implementation,
-        parameters=scratch.num_parameters(),
-    )
-    report.rows += compare_loading(scratch, reference, info, reference_info)
-    report.rows += compare_saving(scratch, reference)
-    batches = [
-        {key: tensor.to(device) for key, tensor in batch.items()}
-        for batch in example_batches(scratch.config, head, seed)
-    ]
-    # Loaded and saved in the checkpoint's own precision, computed in single precision.
-    scratch, reference = scratch.float().to(device), reference.float().to(device)
-    report.rows += compare_computing(scratch, reference, batches)
-    return report
+    """`load_pair` and `check_pair` in one."""
+    return check_pair(load_pair(name, head, attn_implementation), str(name), device, seed)
 
 
 def checkpoint_head(config: PreTrainedConfig) -> str:
@@ -200,9 +239,9 @@ def compare_loading(
     own = scratch.state_dict()
     loaded = {key: tensor for key, tensor in own.items() if key not in missing}
     rows = [
-        _count("loading", "weights only one side found", (missing ^ reference_missing) - tied),
-        _count("loading", "weights only one side has", set(own) ^ set(expected)),
-        _row("loading", "weights as loaded", loaded, {k: expected[k] for k in loaded}, exact=True),
+        _count("loading", "found by one side only", (missing ^ reference_missing) - tied),
+        _count("loading", "held by one side only", set(own) ^ set(expected)),
+        _row("loading", "values as loaded", loaded, {k: expected[k] for k in loaded}, exact=True),
     ]
     with torch.no_grad():
         for key in missing:
@@ -339,9 +378,9 @@ def compare_saving(scratch: ScratchPreTrainedModel, reference: PreTrainedModel) 
         entries = config.keys() | expected_config.keys()
         changed = {key for key in entries if config.get(key) != expected_config.get(key)}
     return [
-        _count("saving", "names that differ", own.keys() ^ expected.keys()),
-        _count("saving", "weights that differ in a bit", different),
-        _count("saving", "entries of config.json that differ", changed),
+        _count("saving", "names only one writes", own.keys() ^ expected.keys()),
+        _count("saving", "weights not equal in bits", different),
+        _count("saving", "config.json entries", changed),
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from scratch_models.hub.mapping import to_own_names
+from scratch_models.hub.mapping import saving_table, to_own_names
 
 
 class ScratchPreTrainedModel(PreTrainedModel):
@@ -54,11 +54,13 @@ class ScratchPreTrainedModel(PreTrainedModel):
 
         A process that has never heard of this package loads the folder with the Auto classes.
         """
-        # transformers writes back only the renamings that loading made use of; a head put on a
-        # body's checkpoint would be saved half in our names. Without its memory it inverts all.
-        self._weight_conversions = None
         hub_kwargs = {k: kwargs.pop(k) for k in ("repo_id", "commit_message") if k in kwargs}
-        super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
+        used_at_load: Any = getattr(self, "_weight_conversions", None)
+        self._weight_conversions = saving_table(self)
+        try:
+            super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
+        finally:
+            self._weight_conversions = used_at_load
         self._save_config(save_directory, is_main_process)
         if push_to_hub and is_main_process:
             repo_id = hub_kwargs.pop("repo_id", os.path.basename(os.path.normpath(save_directory)))

@@ -24,6 +24,7 @@ from transformers.conversion_mapping import (
 from transformers.core_model_loading import (
     WeightConverter,
     WeightRenaming,
+    WeightTransform,
     dot_natural_key,
     rename_source_key,
 )
@@ -45,14 +46,18 @@ def rename(hub: str, ours: str) -> Rename:
     return Rename(hub, ours)
 
 
-class OneWayRenaming(WeightRenaming):
-    """A name of old checkpoints: understood when loading, never written."""
+class OldName(WeightRenaming):
+    """A name of old checkpoints: always understood, written only into a checkpoint that had it."""
 
-    __slots__ = ()
+    __slots__ = ("written",)
 
-    def reverse_transform(self) -> OneWayRenaming:
-        """Itself: there is nothing left to match when saving."""
-        return self
+    def __init__(self, source_patterns: str | list[str], target_patterns: str | list[str]) -> None:
+        super().__init__(source_patterns, target_patterns)
+        self.written = False
+
+    def reverse_transform(self) -> WeightTransform:
+        """The way back to the old name, or itself, which matches nothing when saving."""
+        return super().reverse_transform() if self.written else self
 
 
 def register_names(class_name: str, table: list[Rename], base_model_prefix: str = "") -> None:
@@ -65,8 +70,8 @@ def register_names(class_name: str, table: list[Rename], base_model_prefix: str 
     """
     # transformers knows these old norm names too, but looks after our table has renamed the norms.
     legacy = [
-        OneWayRenaming(r"LayerNorm\.gamma", "LayerNorm.weight"),
-        OneWayRenaming(r"LayerNorm\.beta", "LayerNorm.bias"),
+        OldName(r"LayerNorm\.gamma", r"LayerNorm\.weight"),
+        OldName(r"LayerNorm\.beta", r"LayerNorm\.bias"),
     ]
     rows = [
         WeightRenaming(
@@ -81,6 +86,25 @@ def _path_pattern(path: str, base_model_prefix: str) -> str:
     """A regular expression for a path from the root; the loader closes it at the end of a name."""
     root = rf"(?:^|(?<=^{re.escape(base_model_prefix)}\.))" if base_model_prefix else "^"
     return root + re.escape(path).replace(r"\*", r"(\d+)")
+
+
+def saving_table(model: PreTrainedModel) -> list[WeightTransform]:
+    """The renamings to undo when saving: the whole table, whatever loading made use of.
+
+    transformers by itself undoes those only that loading used, and would save a head put on a
+    body's checkpoint half in our names. Old names are written where the checkpoint had them, as
+    HuggingFace's own classes do.
+    """
+    used = {
+        tuple(transform.source_patterns)
+        for transform in getattr(model, "_weight_conversions", None) or ()
+        if isinstance(transform, OldName) and transform.was_used()
+    }
+    table = get_model_conversion_mapping(model, add_legacy=False)
+    for transform in table:
+        if isinstance(transform, OldName):
+            transform.written = tuple(transform.source_patterns) in used
+    return table
 
 
 def to_own_names(model: PreTrainedModel, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:

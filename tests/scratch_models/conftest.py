@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,15 +15,6 @@ from scratch_models import ScratchPreTrainedModel, scratch_class
 
 Pair = tuple[ScratchPreTrainedModel, PreTrainedModel]
 
-HEADS = [
-    "model",
-    "pretraining",
-    "masked-lm",
-    "sequence-classification",
-    "token-classification",
-    "question-answering",
-]
-
 
 @pytest.fixture(autouse=True, scope="session")
 def quiet_transformers() -> None:
@@ -34,6 +25,15 @@ def quiet_transformers() -> None:
 @pytest.fixture(autouse=True)
 def fixed_seed() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Tiny tensors: handing them to a second thread costs ten times what it saves."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -1,0 +1,57 @@
+"""The Auto classes build our models between enable() and disable(), and at no other time."""
+
+from __future__ import annotations
+
+import pytest
+from transformers import (
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    BertForMaskedLM,
+    BertModel,
+)
+
+import scratch_models
+from scratch_models import (
+    ScratchBertForMaskedLM,
+    ScratchBertModel,
+    ScratchLSTMConfig,
+    ScratchLSTMForSequenceClassification,
+    disable,
+    enable,
+    scratch_class,
+)
+
+
+def test_auto_classes_change_only_on_request(tiny_config) -> None:
+    config = tiny_config()
+    assert type(AutoModel.from_config(config)) is BertModel
+    enable()
+    try:
+        enable()  # twice is no error
+        assert type(AutoModel.from_config(config)) is ScratchBertModel
+        assert type(AutoModelForMaskedLM.from_config(config)) is ScratchBertForMaskedLM
+        lstm = AutoModelForSequenceClassification.from_config(ScratchLSTMConfig(vocab_size=9))
+        assert type(lstm) is ScratchLSTMForSequenceClassification
+    finally:
+        disable()
+    assert type(AutoModel.from_config(config)) is BertModel
+    assert type(AutoModelForMaskedLM.from_config(config)) is BertForMaskedLM
+    disable()  # twice is no error
+
+
+def test_classes_are_found_by_architecture_and_head() -> None:
+    assert scratch_class("bert") is ScratchBertModel
+    assert scratch_class("bert", "masked-lm") is ScratchBertForMaskedLM
+    with pytest.raises(ValueError, match="no from-scratch model of type 'llama': there are bert"):
+        scratch_class("llama")
+    with pytest.raises(ValueError, match="'scratch_lstm' model for 'masked-lm': it has sequence"):
+        scratch_class("scratch_lstm", "masked-lm")
+
+
+def test_every_public_name_can_be_imported() -> None:
+    for name in scratch_models.__all__:
+        assert getattr(scratch_models, name).__name__ == name
+    assert set(scratch_models.__all__) == set(scratch_models._HOME)
+    with pytest.raises(AttributeError, match="ScratchNothing"):
+        _ = scratch_models.ScratchNothing
