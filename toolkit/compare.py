@@ -13,21 +13,13 @@ from numpy.typing import NDArray
 from toolkit import stats
 from toolkit.comparability import AlignedRuns, align
 from toolkit.errors import UserError
+from toolkit.learning_curve import CurveSeries, curve_series
 from toolkit.run_results import SavedRun, load_run
-from toolkit.stats import Interval, PairedCounts
+from toolkit.stats import Estimate, Interval, PairedCounts, accuracy_estimate
 
 ALPHA = 1 - stats.CONFIDENCE
 # What must be equal before two training times may be ranked.
 SPEED_CONDITIONS = ("device", "processor", "gpus", "threads", "precision", "processes")
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number measured on the test examples, with its 95 % interval."""
-
-    value: float
-    interval: Interval
-    standard_error: float | None = None
 
 
 @dataclass(frozen=True)
@@ -65,23 +57,6 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class CurvePoint:
-    """Accuracy of a method trained on so many labelled examples."""
-
-    train_examples: int
-    accuracy: Estimate
-    run: SavedRun
-
-
-@dataclass(frozen=True)
-class CurveSeries:
-    """One method's points, by number of training examples."""
-
-    name: str
-    points: list[CurvePoint]
-
-
-@dataclass(frozen=True)
 class Comparison:
     """Everything a report is made of.
 
@@ -106,6 +81,12 @@ class Comparison:
     def pair(self, one: int, other: int) -> Pair:
         """The comparison of two rows, whichever is the better one."""
         return next(pair for pair in self.pairs if {pair.first, pair.second} == {one, other})
+
+    def further_curve_runs(self) -> list[SavedRun]:
+        """Runs that are on the learning curve but not in the table."""
+        in_table = {row.run.folder for row in self.rows}
+        runs = [point.run for line in self.curve for point in line.points]
+        return [run for run in runs if run.folder not in in_table]
 
     def curve_sizes(self) -> list[int]:
         """Numbers of training examples on the learning curve, rising."""
@@ -155,14 +136,14 @@ def compare_runs(
     )
     macro_f1 = _macro_f1_estimates(table, scores)
     pairs = _pairs(table, macro_f1, scores)
-    curve = _curve(runs, titles, right[order], others, right[len(compared) :])
+    curve = curve_series(runs, titles, right[order], others, right[len(compared) :])
     return Comparison(
         rows=_rows(runs, titles, table, macro_f1, pairs),
         pairs=pairs,
         aligned=table,
         curve=curve,
         forced=aligned.reasons,
-        cautions=[*aligned.notes, *_cautions(runs, titles)],
+        cautions=[*aligned.notes, *_cautions(runs, titles), *_single_answers(table, titles)],
         bootstrap_draws=draws,
         bootstrap_seed=seed,
     )
@@ -186,12 +167,6 @@ def _distinct_titles(runs: Sequence[SavedRun]) -> list[str]:
             for run, title in zip(runs, titles, strict=True)
         ]
     return titles
-
-
-def accuracy_estimate(right: NDArray[np.bool_]) -> Estimate:
-    """Accuracy with its Wilson interval from what a run got right, shape (examples,)."""
-    interval = stats.wilson_interval(int(right.sum()), right.size)
-    return Estimate(float(right.mean()), interval)
 
 
 def _macro_f1_estimates(table: AlignedRuns, scores: NDArray[np.float64]) -> list[Estimate]:
@@ -261,64 +236,6 @@ def _rows(
     return rows
 
 
-def _method(run: SavedRun) -> tuple[object, ...]:
-    """What stays the same when only the number of training examples changes."""
-    model = run.section("model")
-    keys = ("name", "implementation", "architecture", "method")
-    return (run.summary.get("recipe"), *(model.get(key) for key in keys))
-
-
-def _curve(
-    runs: Sequence[SavedRun],
-    titles: Sequence[str],
-    right: NDArray[np.bool_],
-    others: Sequence[SavedRun],
-    others_right: NDArray[np.bool_],
-) -> list[CurveSeries]:
-    """One series per method that was trained on at least two numbers of examples."""
-    if not others:
-        return []
-    series: dict[str, list[CurvePoint]] = {}
-    for run, title, row in zip(runs, titles, right, strict=True):
-        series.setdefault(title, []).append(_curve_point(run, row))
-    for run, row in zip(others, others_right, strict=True):
-        name = _series_name(run, runs, titles)
-        points = series.setdefault(name, [])
-        point = _curve_point(run, row)
-        twin = next((p for p in points if p.train_examples == point.train_examples), None)
-        if twin is not None:
-            raise UserError(
-                f"The learning curve of {name} has two runs with {point.train_examples:,} training "
-                f"examples: {twin.run.folder} and {run.folder}. Give one of them."
-            )
-        points.append(point)
-    return [
-        CurveSeries(name, sorted(points, key=lambda point: point.train_examples))
-        for name, points in series.items()
-        if len(points) > 1
-    ]
-
-
-def _series_name(run: SavedRun, runs: Sequence[SavedRun], titles: Sequence[str]) -> str:
-    """The compared run whose method this run shares; the run's own title when there is none."""
-    same = [place for place, other in enumerate(runs) if _method(other) == _method(run)]
-    if len(same) > 1:
-        # Settings beyond the method (a rank, a learning rate) are told apart by the title.
-        same = [place for place in same if runs[place].title == run.title]
-    if len(same) == 1:
-        return titles[same[0]]
-    return run.title if run.title not in titles else f"{run.title} ({run.run_id})"
-
-
-def _curve_point(run: SavedRun, right: NDArray[np.bool_]) -> CurvePoint:
-    if run.train_examples is None:
-        raise UserError(
-            f"{run.folder / 'summary.json'} has no data.train_examples, so the run has no place on "
-            "a learning curve."
-        )
-    return CurvePoint(run.train_examples, accuracy_estimate(right), run)
-
-
 def _cautions(runs: Sequence[SavedRun], titles: Sequence[str]) -> list[str]:
     cautions = []
     conditions = {
@@ -340,6 +257,15 @@ def _cautions(runs: Sequence[SavedRun], titles: Sequence[str]) -> list[str]:
     if len(selections) > 1:
         cautions.append(f"The runs chose their model by different rules: {_listed(selections)}.")
     return cautions
+
+
+def _single_answers(table: AlignedRuns, titles: Sequence[str]) -> list[str]:
+    """Runs that learnt nothing but one label: accuracy hides that on an imbalanced test set."""
+    return [
+        f"{title} answers {table.label_names[predicted[0]]!r} to every example."
+        for title, predicted in zip(titles, table.predictions, strict=True)
+        if (predicted == predicted[0]).all()
+    ]
 
 
 def _listed(values: set[str]) -> str:

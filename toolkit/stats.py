@@ -37,6 +37,15 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """A number measured on the test examples, with its 95 % interval."""
+
+    value: float
+    interval: Interval
+    standard_error: float | None = None
+
+
+@dataclass(frozen=True)
 class PairedCounts:
     """How two systems fare on the same examples (the 2x2 table behind McNemar's test)."""
 
@@ -79,6 +88,12 @@ def wilson_interval(successes: int, n: int, confidence: float = CONFIDENCE) -> I
     # At 0 and n the bound is exactly 0 or 1; the formula misses it by a rounding error.
     bounds = (0.0 if successes == 0 else float(low), 1.0 if successes == n else float(high))
     return Interval(*bounds, _method("wilson", confidence))
+
+
+def accuracy_estimate(right: NDArray[np.bool_]) -> Estimate:
+    """Accuracy with its Wilson interval from what a run got right, shape (examples,)."""
+    interval = wilson_interval(int(right.sum()), right.size)
+    return Estimate(float(right.mean()), interval)
 
 
 def paired_counts(first_right: ArrayLike, second_right: ArrayLike) -> PairedCounts:

@@ -7,8 +7,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-from toolkit.compare import ALPHA, Comparison, Estimate, Pair, Row
+from toolkit.compare import ALPHA, Comparison, Pair, Row
 from toolkit.report.content import Fact, Report
+from toolkit.stats import Estimate
 
 SCHEMA_VERSION = 1
 
@@ -49,6 +50,7 @@ def as_document(report: Report) -> dict[str, Any]:
                     {
                         "train_examples": point.train_examples,
                         "run_id": point.run.run_id,
+                        "command": point.run.summary.get("command"),
                         "accuracy": _estimate(point.accuracy),
                     }
                     for point in series.points

@@ -23,7 +23,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     if comparison.curve:
         console.print(_curve_table(comparison))
     for caution in comparison.cautions:
-        console.print(f"[yellow]Mind:[/yellow] {escape(caution)}")
+        console.print(f"[yellow]Note:[/yellow] {escape(caution)}")
     console.print()
     words = verdict(comparison)
     console.print(f"[bold]{escape(words.headline)}[/bold]")

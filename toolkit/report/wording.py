@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolkit.compare import Estimate
-from toolkit.stats import Interval
+from toolkit.stats import Estimate, Interval
 
 MISSING = "–"
 

@@ -228,6 +228,11 @@ def test_what_a_reader_must_mind(make_run, changes, words):
     assert words in cautions[0]
 
 
+def test_a_run_that_gives_only_one_answer_is_named(make_run):
+    runs = [make_run("A", LABELS, answers(320)), make_run("B", LABELS, np.ones(N, dtype=int))]
+    assert compare_runs(runs, draws=50).cautions == ["B answers 'positive' to every example."]
+
+
 def smaller(make_run, title, size, right, **changes):
     summary = {
         "run_id": f"{title}-{size}",

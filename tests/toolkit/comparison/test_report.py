@@ -251,6 +251,7 @@ def test_learning_curve_has_a_picture_and_a_table(tie, make_run, tmp_path):
         "model": {"name": "model of TF-IDF", "method": "classic"},
         "data": {"train_examples": 500},
     }
+    changes["command"] = "python classic.py --train-size 500"
     smaller = make_run("TF-IDF", LABELS, WEAK, changes, folder="smaller")
     comparison = compare_runs(tie, learning_curve=[smaller], draws=50)
     path = write_report(build_report(comparison), tmp_path / "out")
@@ -259,6 +260,7 @@ def test_learning_curve_has_a_picture_and_a_table(tie, make_run, tmp_path):
     assert [row[0] for row in table[2:]] == ["500", "2,000"]
     assert table[2][1].startswith("60.0% [")
     assert table[3][1].startswith("82.6% [")
+    assert "python classic.py --train-size 500" in path.read_text(encoding="utf-8")
     assert (tmp_path / "out" / "learning_curve.svg").is_file()
     # A later report without a curve must not leave the old picture lying about.
     write_report(build_report(compare_runs(tie, draws=50)), tmp_path / "out")
