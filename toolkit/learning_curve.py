@@ -37,7 +37,12 @@ def curve_series(
     others: Sequence[SavedRun],
     others_right: NDArray[np.bool_],
 ) -> list[CurveSeries]:
-    """One series per method that was trained on at least two numbers of examples."""
+    """One series per method that was trained on at least two numbers of examples.
+
+    `runs` are those of the table with their titles, `others` the further runs; `right` and
+    `others_right` say what they got right, shape (runs, examples). Raises UserError for two runs
+    at one place and for a run that does not say on how many examples it was trained.
+    """
     if not others:
         return []
     series: dict[str, list[CurvePoint]] = {}
