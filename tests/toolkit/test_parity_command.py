@@ -1,0 +1,180 @@
+"""`toolkit parity`: the table, the verdict, the exit code and the errors a user can make."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from transformers import BertConfig, BertForMaskedLM, BertModel, GPT2Config, GPT2Model
+
+from scratch_models.layers.stack import EncoderLayer
+from toolkit.commands import parity
+from toolkit.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def deterministic() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A tiny masked language model of HuggingFace's."""
+    config = BertConfig(
+        vocab_size=61,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=24,
+        initializer_range=0.3,
+    )
+    BertForMaskedLM(config).save_pretrained(tmp_path / "tiny")
+    return tmp_path / "tiny"
+
+
+def run(*arguments: str | Path) -> int:
+    parser = argparse.ArgumentParser()
+    parity.configure(parser)
+    return parity.run(parser.parse_args([str(argument) for argument in arguments]))
+
+
+def test_heads_offered_are_the_heads_there_are() -> None:
+    from scratch_models.hub.auto import HEADS
+
+    assert set(parity._HEADS) == set(HEADS)
+
+
+@pytest.mark.parametrize("attn", ["sdpa", "eager", "scratch"])
+def test_equal_models_exit_0_and_every_row_is_written(folder, attn, tmp_path, capsys) -> None:
+    report_file = tmp_path / "report.json"
+    assert run(folder, "--attn", attn, "--json", report_file) == 0
+    printed = capsys.readouterr().out
+    assert "ScratchBertForMaskedLM and BertForMaskedLM" in printed
+    assert "attention maps: layer 2" in printed
+    assert printed.rstrip().splitlines()[-1].startswith("equal: all ")
+    assert "NO" not in printed
+    report = json.loads(report_file.read_text())
+    assert report["passed"] is True
+    assert report["attn_implementation"] == attn
+    assert report["parameters"] == BertForMaskedLM.from_pretrained(folder).num_parameters()
+    names = {row["name"] for row in report["rows"] if row["stage"] == "gradients"}
+    assert len(names) == len(list(BertForMaskedLM.from_pretrained(folder).parameters()))
+    assert all(row["difference"] <= row["tolerance"] for row in report["rows"])
+
+
+def test_the_head_can_be_chosen_and_what_was_missing_is_named(folder, capsys) -> None:
+    assert run(folder, "--head", "sequence-classification") == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "ScratchBertForSequenceClassification" in printed
+    assert "not in the checkpoint" in printed
+    assert "classifier.weight" in printed
+
+
+def wrong_gelu(layer: EncoderLayer) -> None:
+    layer.feed_forward.activation = nn.GELU(approximate="tanh")
+
+
+def wrong_eps(layer: EncoderLayer) -> None:
+    layer.attention_norm.eps = 1e-3
+
+
+@pytest.mark.parametrize("fault", [wrong_gelu, wrong_eps])
+def test_a_wrong_gelu_or_eps_exits_1_and_names_what_is_off(
+    fault: Callable[[EncoderLayer], None], folder, tmp_path, capsys, monkeypatch
+) -> None:
+    from scratch_models.models.bert import modeling
+
+    def build_wrong_layer(config: BertConfig) -> EncoderLayer:
+        layer = build_layer(config)
+        fault(layer)
+        return layer
+
+    build_layer = modeling.build_layer
+    monkeypatch.setattr(modeling, "build_layer", build_wrong_layer)
+    report_file = tmp_path / "report.json"
+    assert run(folder, "--json", report_file) == 1
+    printed = capsys.readouterr().out
+    assert "NOT equal: " in printed.splitlines()[-1]
+    report = json.loads(report_file.read_text())
+    assert report["passed"] is False
+    first_layer = [r for r in report["rows"] if r["stage"] == "hidden states"]
+    assert [row["passed"] for row in first_layer] == [True, False, False]
+
+
+def break_config(folder: Path) -> None:
+    (folder / "config.json").write_text("{")
+
+
+def remove_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
+
+
+def remove_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def cut_weights_short(folder: Path) -> None:
+    data = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(data[: len(data) // 2])
+
+
+def empty_weights(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes(b"")
+
+
+def foreign_weights(folder: Path) -> None:
+    weights = {"h.0.attn.weight": torch.zeros(3)}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def wrong_size(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"intermediate_size": 50}))
+
+
+def other_architecture(folder: Path) -> None:
+    config = GPT2Config(vocab_size=9, n_embd=8, n_layer=1, n_head=2)
+    GPT2Model(config).save_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (break_config, "config.json cannot be read"),
+        (remove_config, "no config.json"),
+        (remove_weights, "weights cannot be loaded"),
+        (cut_weights_short, "weights cannot be loaded"),
+        (empty_weights, "weights cannot be loaded"),
+        (foreign_weights, "none of the weights"),
+        (wrong_size, "weights cannot be loaded"),
+        (other_architecture, "no from-scratch model of type 'gpt2'"),
+    ],
+)
+def test_folders_that_cannot_be_compared_are_named(damage, message, folder) -> None:
+    damage(folder)
+    with pytest.raises(UserError, match=message) as error:
+        run(folder)
+    assert str(folder) in str(error.value)
+
+
+def test_a_missing_folder_is_the_user_s_to_mend(tmp_path) -> None:
+    with pytest.raises(UserError, match="nowhere"):
+        run(tmp_path / "nowhere")
+
+
+def test_a_json_file_that_cannot_be_written_is_named(folder, tmp_path) -> None:
+    with pytest.raises(UserError, match="cannot be written"):
+        run(folder, "--json", tmp_path / "no" / "such" / "folder.json")
+
+
+def test_a_body_in_half_precision(tmp_path) -> None:
+    config = BertConfig(vocab_size=61, hidden_size=32, num_hidden_layers=1, num_attention_heads=4)
+    BertModel(config).half().save_pretrained(tmp_path / "half")
+    assert run(tmp_path / "half") == 0
