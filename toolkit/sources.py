@@ -32,7 +32,7 @@ def resolve_model(name: str) -> str:
             raise UserError(f"unknown embedded model {name!r}; there is {CHINESE_BERT}.")
         return str(chinese_bert_folder())
     path = Path(name).expanduser()
-    if path.exists():
+    if name and path.exists():
         return _check_folder(path)
     if not _HUB_NAME.fullmatch(name):
         raise UserError(f"no such model folder: {name}.{_near_paths(path)}")
