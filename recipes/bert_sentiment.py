@@ -8,18 +8,17 @@ Your own reviews: accelerate launch recipes/bert_sentiment.py --dataset reviews.
 from dataclasses import dataclass, field
 from typing import Literal
 
-from toolkit.data.tokenizer_training import train_wordpiece
-
 from toolkit.adapters import LoraSettings, add_lora, merge
 from toolkit.config import Invocation, RunConfig
 from toolkit.data.collate import ClassificationCollator
 from toolkit.data.config import TextDataConfig
 from toolkit.data.text_classification import tokenize
+from toolkit.data.tokenizer_training import train_wordpiece
 from toolkit.engine import fit
 from toolkit.entry import run_recipe
 from toolkit.evaluation import ClassificationMetric
 from toolkit.frozen import fit_frozen
-from toolkit.modeling import BertShape, freeze, load_pretrained, load_tokenizer, new_bert_classifier
+from toolkit.modeling import BertShape, freeze, load_pretrained, load_tokenizer, new_bert
 from toolkit.objectives import Classification
 from toolkit.outcome import (
     Outcome,
@@ -63,28 +62,29 @@ def main(invocation: Invocation[Config]) -> None:
     config = run.config
     data = config.load_data()
 
-    # The tokenizer and the model: pretrained, or both made from the training texts alone.
+    # Tokenizer and model: pretrained, or both made from the training texts alone.
+    new_modules: list[str] = []
     if config.method == "from_scratch":
-        tokenizer = train_wordpiece(data.train["text"], config.shape.vocabulary)
-        loaded = new_bert_classifier(
-            config.shape, tokenizer, data.label_names, config.implementation
-        )
         name = "small BERT"
+        tokenizer = train_wordpiece(data.train["text"], config.shape.vocabulary)
+        model = new_bert(
+            config.shape, tokenizer, "sequence-classification", config.implementation,
+            data.label_names,
+        )  # fmt: skip
     else:
-        tokenizer = load_tokenizer(config.model)
+        name = config.model
+        tokenizer = load_tokenizer(name)
         head = "model" if config.method == "frozen" else "sequence-classification"
-        loaded = load_pretrained(
-            config.model, head, implementation=config.implementation, label_names=data.label_names,
+        model, new_modules = load_pretrained(
+            name, head, implementation=config.implementation, label_names=data.label_names,
             allow_missing_weights=config.allow_missing_weights,
         )  # fmt: skip
-        name = config.model
-    model = loaded.model
     data = tokenize(data, tokenizer, config.max_length)
     collate = ClassificationCollator(tokenizer)
     if config.freeze is not None:
         freeze(model, config.freeze)
     if config.method == "lora":
-        model = add_lora(model, config.lora, loaded.new_modules)
+        model = add_lora(model, config.lora, new_modules)
     described = describe_model(model, name, config.implementation, config.method)
 
     # Train; the best checkpoint on validation is tested once.

@@ -37,6 +37,8 @@ def add_lora(model: nn.Module, settings: LoraSettings, new_modules: list[str]) -
     """
     from peft import LoraConfig, TaskType, get_peft_model
 
+    if settings.rank < 1:
+        raise UserError(f"--lora.rank {settings.rank}: expected at least 1")
     linear = {
         name.rsplit(".", 1)[-1] for name, m in model.named_modules() if isinstance(m, nn.Linear)
     }

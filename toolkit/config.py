@@ -4,11 +4,13 @@ A later source wins: defaults < ``--preset`` < ``--config`` < flags. An unknown 
 names the nearest one; abbreviations are not accepted, so a typo can never set something else.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations` here: jsonargparse would look the names of the field types
+# up in the recipe that inherits from RunConfig.
 import dataclasses
 import difflib
+import functools
 import re
+import types
 import typing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,7 +143,10 @@ def load_config(config_class: type[ConfigT], file: Path) -> ConfigT:
 def save_config(config: RunConfig, file: Path) -> None:
     """Write the whole configuration as YAML, so that ``--config FILE`` repeats the run."""
     text = yaml.safe_dump(dataclasses.asdict(config), sort_keys=False, allow_unicode=True)
-    file.write_text(text, encoding="utf-8")
+    # Whole or not at all: half of it would be valid YAML that means another run.
+    partial = file.with_name(file.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.rename(file)
 
 
 def preset_file(recipe_file: Path, name: str) -> Path:
@@ -172,7 +177,9 @@ def read_yaml(file: Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
-        raise UserError(f"{file} is not valid YAML: {error}") from None
+        raise UserError(f"{file} is not valid YAML: {_one_line(str(error))}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file} is not UTF-8 text (byte {error.start + 1})") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -187,8 +194,14 @@ def check_keys(content: dict[str, Any], config_class: type, where: str, prefix: 
     groups = {name.rsplit(".", 1)[0] for name in known if "." in name}
     for key, value in content.items():
         name = f"{prefix}{key}"
+        if name in groups and value is None:
+            raise UserError(f"{where}: the section '{name}' is empty; give it keys or remove it")
         if name in groups and isinstance(value, dict):
             check_keys(value, config_class, where, prefix=f"{name}.")
+        elif name in groups:
+            raise UserError(
+                f"{where}: '{name}' is a section, expected keys under it, not {value!r}"
+            )
         elif name not in known:
             raise UserError(f"{where}: unknown key '{name}'. {_nearest(name, known)}")
 
@@ -200,21 +213,24 @@ class _Flags:
     tokens: list[str]
 
     def pop_value(self, name: str) -> str | None:
-        """Remove ``--name VALUE`` or ``--name=VALUE`` and return the (last) value."""
-        value, rest, waiting = None, [], False
+        """Remove ``--name VALUE`` or ``--name=VALUE`` and return the value."""
+        values, rest, waiting = [], [], False
         for token in self.tokens:
             if waiting:
-                value, waiting = token, False
+                values.append(token)
+                waiting = False
             elif token == f"--{name}":
                 waiting = True
             elif token.startswith(f"--{name}="):
-                value = token.split("=", 1)[1]
+                values.append(token.split("=", 1)[1])
             else:
                 rest.append(token)
         if waiting:
             raise UserError(f"--{name} needs a value")
+        if len(values) > 1:  # only one could count, and the other would be ignored in silence
+            raise UserError(f"--{name} was given {len(values)} times: {', '.join(values)}")
         self.tokens = rest
-        return value
+        return values[0] if values else None
 
 
 _COMMAND_OPTIONS = ("preset", "config", "resume", "help", "print_config")
@@ -277,17 +293,30 @@ def _parse(config_class: type[ConfigT], recipe_file: Path, argv: list[str]) -> C
     try:
         parsed = parser.parse_args(argv)
     except ArgumentError as error:
-        raise UserError(_readable(str(error))) from None
-    values = parser.instantiate_classes(parsed)
+        raise UserError(_readable(str(error), leaf_types(config_class))) from None
+    values = parser.instantiate(parsed)
     config = config_class(
         **{key.name: values[key.name] for key in dataclasses.fields(config_class)}
     )
-    check_values(config.train)
+    _refuse_null(config)
+    check_values(config)
     return config
 
 
-def check_values(train: TrainConfig) -> None:
+def _refuse_null(config: RunConfig) -> None:
+    """jsonargparse takes null for a list."""
+    for name, kind in leaf_types(type(config)).items():
+        if types.NoneType not in typing.get_args(kind):
+            value = functools.reduce(getattr, name.split("."), config)
+            if value is None:
+                raise UserError(f"--{name} null: expected {_in_words(kind)}")
+
+
+def check_values(config: RunConfig) -> None:
     """Raise a UserError for a number that cannot be trained with."""
+    if not 0 <= config.seed < 2**32:
+        raise UserError(f"--seed {config.seed}: expected a whole number from 0 to {2**32 - 1}")
+    train = config.train
     at_least = {
         "epochs": 1, "max_steps": 1, "batch_size": 1, "accumulation_steps": 1, "eval_batch_size": 1,
         "learning_rate": 0, "weight_decay": 0, "warmup_ratio": 0, "evaluate_every": 1,
@@ -320,12 +349,31 @@ def _preset_help(recipe_file: Path) -> str:
     return f"Settings kept beside the recipe: {names or 'none yet'}."
 
 
-def _readable(message: str) -> str:
+def _readable(message: str, known: dict[str, Any]) -> str:
     """jsonargparse names Python types; a person at the command line reads words."""
-    message = re.sub(r"<class '(\w+)'>", r"\1", message)
-    message = (
-        message.replace("typing.Literal", "one of ")
-        .replace('Parser key "', "--")
-        .replace('":', ":")
+    wrong = re.match(
+        r'Parser key "(?P<key>[\w.]+)":.*(Got|Given) value: (?P<value>.*)', message, re.DOTALL
     )
-    return re.sub(r"\s*\n\s*", " ", message)
+    if wrong is None or wrong["key"] not in known:
+        return _one_line(message)
+    value = _one_line(wrong["value"]).replace("None", "null")
+    return f"--{wrong['key']} {value}: expected {_in_words(known[wrong['key']])}"
+
+
+def _in_words(kind: Any) -> str:
+    """``int | None`` -> ``a whole number or null``."""
+    if typing.get_origin(kind) is Literal:
+        return f"one of {', '.join(map(str, typing.get_args(kind)))}"
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return " or ".join(_in_words(member) for member in typing.get_args(kind))
+    if typing.get_origin(kind) is list:
+        return 'a list, such as ["a", "b"]'
+    words = {
+        int: "a whole number", float: "a number", str: "a text", bool: "true or false",
+        types.NoneType: "null",
+    }  # fmt: skip
+    return words.get(kind, str(kind))
+
+
+def _one_line(message: str) -> str:
+    return re.sub(r"\s*\n\s*", " ", message.strip())

@@ -93,6 +93,7 @@ class Training:
     data: Splits
     objective: Objective
     collate: Collate
+    collate_validation: Collate
     metric: Metric
     steps_per_epoch: int
     total_steps: int
@@ -108,6 +109,7 @@ def fit(
     objective: Objective,
     collate: Collate,
     metric: Metric,
+    collate_validation: Collate | None = None,
 ) -> FitResult:
     """Train a model and return it with the weights of the best evaluation.
 
@@ -118,6 +120,7 @@ def fit(
             into batches and counts the tokens.
         objective: loss sums and their counts.
         metric: decides which evaluation was the best.
+        collate_validation: for validation rows that need another collator than ``collate``.
 
     Raises:
         UserError: the loss became NaN or infinite; names step, rows and learning rate.
@@ -131,8 +134,8 @@ def fit(
     torch.manual_seed(run.config.seed + accelerator.process_index)
     state = _resume(run, store) if run.resumed else TrainState(processes=accelerator.num_processes)
     training = Training(
-        run, model, optimizer, data, objective, collate, metric, steps_per_epoch, total_steps,
-        row_lengths(data.train), state,
+        run, model, optimizer, data, objective, collate, collate_validation or collate, metric,
+        steps_per_epoch, total_steps, row_lengths(data.train), state,
     )  # fmt: skip
     model.train()
     with progress_bar("training", total_steps, done=state.step) as display:
@@ -330,7 +333,7 @@ def _evaluate(training: Training) -> bool:
         training.model,
         training.data.validation,
         compute=training.objective.outputs,
-        collate=training.collate,
+        collate=training.collate_validation,
         accelerator=run.accelerator,
         batch_size=run.config.train.eval_batch_size,
     )

@@ -196,7 +196,8 @@ def _read_cell(file: Path, name: str, content: Any) -> Cell:
         raise UserError(f"{where}: no such recipe: {recipe.name} (expected in {recipe.parent})")
     arguments = [f"--preset={content['preset']}"] if "preset" in content else []
     for key, value in (content.get("options") or {}).items():
-        arguments.append(f"--{key}={json.dumps(value) if isinstance(value, bool) else value}")
+        # null, true and lists as YAML writes them, not as Python does
+        arguments.append(f"--{key}={value if isinstance(value, str) else json.dumps(value)}")
     config_class = _config_class(recipe)
     try:
         config = parse_arguments(config_class, recipe, arguments).config

@@ -1,7 +1,7 @@
-"""The scores of a model, as `evaluate.Metric` classes over scikit-learn.
+"""The scores of a model, over scikit-learn.
 
-`evaluate.load("accuracy")` asks the Hub for the metric's code every time. The classes here are the
-code: they need no network, keep their inputs in memory and leave no files behind.
+`toolkit.evaluate_metrics` offers the same numbers as `evaluate.Metric` classes; that library takes
+seconds to import, so the training loop calls the functions here.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import datasets
-import evaluate
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
@@ -23,78 +21,21 @@ IGNORED_LABEL = -100
 """The label that PyTorch's cross entropy and HuggingFace's collators leave out of the loss."""
 
 
-class InMemoryMetric(evaluate.Metric):
-    """A metric over two columns of integers that touches neither the network nor the disk."""
-
-    description = ""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(keep_in_memory=True, **kwargs)
-
-    def _build_data_dir(self) -> str:
-        # The parent creates this folder even when everything stays in memory and it is never used.
-        return self._data_dir_root
-
-    def _info(self) -> evaluate.MetricInfo:
-        integers = datasets.Value("int64")
-        return evaluate.MetricInfo(
-            description=self.description,
-            citation="",
-            inputs_description="",
-            features=datasets.Features({"predictions": integers, "references": integers}),
-            format="numpy",
-        )
+def accuracy(labels: NDArray[Any], predictions: NDArray[Any]) -> float:
+    """Share of predictions that equal their label; NaN without examples."""
+    return float(accuracy_score(labels, predictions)) if len(labels) else math.nan
 
 
-class Accuracy(InMemoryMetric):
-    """Share of predictions that equal their reference; NaN without examples."""
-
-    description = "Share of predictions that equal their reference."
-
-    def _compute(self, predictions: NDArray[Any], references: NDArray[Any]) -> dict[str, float]:
-        if len(references) == 0:
-            return {"accuracy": math.nan}
-        return {"accuracy": float(accuracy_score(references, predictions))}
-
-
-class MacroF1(InMemoryMetric):
+def macro_f1(labels: NDArray[Any], predictions: NDArray[Any], num_labels: int) -> float:
     """Unweighted mean of F1 over ALL labels of the model, seen or not; NaN without examples.
 
     A label that is neither true nor predicted counts 0, so the number does not rise when a class
     is missing from the test set (scikit-learn averages over the labels it happens to see).
     """
-
-    description = "Unweighted mean of F1 over all labels of the model."
-
-    def _compute(
-        self, predictions: NDArray[Any], references: NDArray[Any], num_labels: int
-    ) -> dict[str, float]:
-        if len(references) == 0:
-            return {"macro_f1": math.nan}
-        score = f1_score(
-            references,
-            predictions,
-            labels=np.arange(num_labels),
-            average="macro",
-            zero_division=0,
-        )
-        return {"macro_f1": float(score)}
-
-
-class MaskedTokenAccuracy(InMemoryMetric):
-    """Accuracy over the masked tokens only: positions labelled -100 are left out.
-
-    NaN when nothing was masked.
-    """
-
-    description = "Accuracy over the tokens that masked language modelling asks for."
-
-    def _compute(self, predictions: NDArray[Any], references: NDArray[Any]) -> dict[str, float]:
-        masked = references != IGNORED_LABEL
-        if not masked.any():
-            return {"masked_token_accuracy": math.nan}
-        score = accuracy_score(references[masked], predictions[masked])
-        return {"masked_token_accuracy": float(score)}
+    if len(labels) == 0:
+        return math.nan
+    all_labels = np.arange(num_labels)
+    return float(f1_score(labels, predictions, labels=all_labels, average="macro", zero_division=0))
 
 
 def classification_metrics(
@@ -107,8 +48,8 @@ def classification_metrics(
     """
     references, predicted = _checked(labels, predictions, num_labels)
     return {
-        **Accuracy().compute(predictions=predicted, references=references),
-        **MacroF1().compute(predictions=predicted, references=references, num_labels=num_labels),
+        "accuracy": accuracy(references, predicted),
+        "macro_f1": macro_f1(references, predicted, num_labels),
     }
 
 
@@ -151,10 +92,8 @@ def masked_token_accuracy(labels: ArrayLike, predictions: ArrayLike) -> float:
     references, predicted = np.asarray(labels), np.asarray(predictions)
     if references.shape != predicted.shape:
         raise ValueError(f"labels of shape {references.shape}, predictions of {predicted.shape}")
-    scores = MaskedTokenAccuracy().compute(
-        predictions=predicted.ravel(), references=references.ravel()
-    )
-    return float(scores["masked_token_accuracy"])
+    masked = references != IGNORED_LABEL
+    return accuracy(references[masked], predicted[masked])
 
 
 def describe_metrics(

@@ -109,10 +109,17 @@ def load_pretrained(
     return LoadedModel(model, new)
 
 
-def new_bert_classifier(
-    shape: BertShape, tokenizer: Any, label_names: list[str], implementation: Implementation
-) -> LoadedModel:
-    """A BERT for sequence classification with random weights.
+def new_bert(
+    shape: BertShape,
+    tokenizer: Any,
+    head: str,
+    implementation: Implementation,
+    label_names: list[str] | None = None,
+) -> nn.Module:
+    """A BERT with random weights and the head of a task.
+
+    Args:
+        head: a key of ``scratch_models.hub.auto.HEADS``.
 
     Raises:
         UserError: the heads do not divide the width.
@@ -131,10 +138,12 @@ def new_bert_classifier(
         attention_probs_dropout_prob=shape.dropout,
         pad_token_id=tokenizer.pad_token_id,
     )
-    _set_labels(config, label_names)
-    model_class = _model_class("a new BERT", config, "sequence-classification", implementation)
+    if label_names is not None:
+        _set_labels(config, label_names)
+    model_class = _model_class("a new BERT", config, head, implementation)
     build = model_class.from_config if implementation == "hf" else model_class
-    return LoadedModel(build(config), new_modules=[])
+    model: nn.Module = build(config)
+    return model
 
 
 def count_parameters(model: nn.Module) -> dict[str, int]:

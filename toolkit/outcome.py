@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,10 @@ from toolkit.evaluation import predict
 from toolkit.metrics import describe_metrics
 from toolkit.modeling import count_parameters
 from toolkit.objectives import Objective
+from toolkit.plots import save_figure, training_curves
 from toolkit.progress import progress_bar
-from toolkit.run import Run, describe_device, original_command
+from toolkit.run import METRICS, Run, describe_run
+from toolkit.run_readme import describe_in_markdown
 
 SPLITS = ("validation", "test")
 
@@ -139,12 +142,30 @@ def finish_classification(
     run.write_json("data.json", data.summary)
     summary = _summary(run, data, outcome)
     if run.accelerator.is_main_process:
+        draw_training(run, outcome.training.get("best_step"))
+        (run.directory / "README.md").write_text(describe_in_markdown(summary), encoding="utf-8")
         _print_summary(run, summary)
-    run.accelerator.wait_for_everyone()
-    run.write_json("summary.json", summary)
-    run.clear_checkpoints()
-    run.accelerator.end_training()
+    run.complete(summary)
     return summary
+
+
+def draw_training(run: Run[Any], best_step: int | None, metric: str = "accuracy") -> None:
+    """Draw ``plots/training.svg`` from what was logged; nothing where no step was.
+
+    Args:
+        metric: validation metric to show below the loss.
+    """
+    events = [json.loads(line) for line in (run.directory / METRICS).read_text().splitlines()]
+    loss = [(event["step"], event["loss"]) for event in events if "loss" in event]
+    validation = [
+        (event["step"], event["validation"][metric])
+        for event in events
+        if event["step"] > 0 and "validation" in event
+    ]
+    if loss:
+        name = f"validation {metric.replace('_', ' ')}"
+        figure = training_curves(loss, validation, name, best_step)
+        save_figure(figure, run.directory / "plots" / "training.svg")
 
 
 def write_predictions(file: Path, rows: Any, scores: Scores) -> None:
@@ -166,9 +187,6 @@ def write_predictions(file: Path, rows: Any, scores: Scores) -> None:
 
 
 def _summary(run: Run[Any], data: TextClassificationData, outcome: Outcome) -> dict[str, Any]:
-    from toolkit.environment import describe_environment
-
-    environment = describe_environment()
     metrics = {
         split: describe_metrics(
             np.asarray(getattr(data, split)["label"][:]),
@@ -178,14 +196,7 @@ def _summary(run: Run[Any], data: TextClassificationData, outcome: Outcome) -> d
         for split in SPLITS
     }
     return {
-        "schema_version": 1,
-        "recipe": run.recipe,
-        "run_id": run.directory.name,
-        "title": outcome.title,
-        "task": "text-classification",
-        "status": "complete",
-        "seed": run.config.seed,
-        "command": original_command(run),
+        **describe_run(run, outcome.title, "text-classification"),
         "model": outcome.model,
         "data": {
             "dataset": data.summary["source"],
@@ -195,21 +206,12 @@ def _summary(run: Run[Any], data: TextClassificationData, outcome: Outcome) -> d
         },
         "training": outcome.training,
         **metrics,
-        "environment": describe_device(run.accelerator)
-        | {
-            "processor": environment["processor"],
-            "gpus": environment["gpus"],
-            "python": environment["python"],
-            "torch": environment["packages"]["torch"],
-            "transformers": environment["packages"]["transformers"],
-            "git": environment["git"],
-        },
     }
 
 
 def _print_summary(run: Run[Any], summary: dict[str, Any]) -> None:
     table = Table(title=f"{summary['title']}: {run.directory}", title_justify="left")
-    for column in ("split", "examples", "accuracy", "95 % interval", "macro F1", "95 % interval"):
+    for column in ("split", "examples", "accuracy", "95% interval", "macro F1", "95% interval"):
         table.add_column(column, justify="left" if column == "split" else "right")
     for split in SPLITS:
         accuracy, f1 = summary[split]["accuracy"], summary[split]["macro_f1"]
@@ -222,4 +224,4 @@ def _print_summary(run: Run[Any], summary: dict[str, Any]) -> None:
 
 def _interval(metric: dict[str, Any], form: str = ".1%") -> str:
     low, high = metric["interval"]
-    return f"{low:{form}} to {high:{form}}"
+    return f"{low:{form}}-{high:{form}}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Generic
 
 import torch
+import transformers
 from accelerate import Accelerator
 from accelerate.utils import broadcast_object_list, set_seed
 
@@ -57,10 +58,16 @@ class Run(Generic[ConfigT]):
             with (self.directory / METRICS).open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(event, ensure_ascii=False) + "\n")
 
-    def clear_checkpoints(self) -> None:
-        """Remove the checkpoints of a complete run: its model is saved in ``model/``."""
+    def complete(self, summary: dict[str, Any]) -> None:
+        """Write the summary, which makes the run complete, and clear its checkpoints away.
+
+        Everything else must be written before: a run with a summary is not resumed.
+        """
+        self.accelerator.wait_for_everyone()
+        self.write_json("summary.json", summary)
         if self.accelerator.is_main_process:
             shutil.rmtree(self.directory / "checkpoints", ignore_errors=True)
+        self.accelerator.end_training()
 
     def forget_after(self, step: int) -> None:
         """Drop logged lines beyond ``step``: the resumed run will log them again."""
@@ -92,6 +99,7 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
     config = invocation.config
     accelerator = Accelerator(mixed_precision=config.train.mixed_precision)
     _check_processes(accelerator)
+    transformers.utils.logging.disable_progress_bar()  # its bars would fight with ours
     directory = invocation.resume_from
     if directory is not None:
         if (directory / "summary.json").exists():
@@ -114,24 +122,27 @@ def _seeded(run: Run[ConfigT]) -> Run[ConfigT]:
     return run
 
 
-def original_command(run: Run[Any]) -> str:
-    """The command that started the run (not the one that resumed it)."""
-    environment = json.loads((run.directory / "environment.json").read_text(encoding="utf-8"))
-    return str(environment["command"])
-
-
-def precision_of(accelerator: Accelerator) -> str:
-    """``fp32``, ``bf16`` or ``fp16``: the precision of the forward pass."""
-    return "fp32" if accelerator.mixed_precision == "no" else str(accelerator.mixed_precision)
-
-
-def describe_device(accelerator: Accelerator) -> dict[str, Any]:
-    """Where and how the run computes, for summaries and comparisons."""
+def describe_run(run: Run[Any], title: str, task: str) -> dict[str, Any]:
+    """The part of a summary that every task has (schema version 1)."""
+    started = json.loads((run.directory / "environment.json").read_text(encoding="utf-8"))
+    accelerator, precision = run.accelerator, run.accelerator.mixed_precision
     return {
-        "device": accelerator.device.type,
-        "threads": torch.get_num_threads(),
-        "precision": precision_of(accelerator),
-        "processes": accelerator.num_processes,
+        "schema_version": 1,
+        "recipe": run.recipe,
+        "run_id": run.directory.name,
+        "title": title,
+        "task": task,
+        "status": "complete",
+        "seed": run.config.seed,
+        "command": started["command"],
+        "environment": {
+            "device": accelerator.device.type,
+            "threads": torch.get_num_threads(),
+            "precision": "fp32" if precision == "no" else precision,
+            "processes": accelerator.num_processes,
+            **{key: started[key] for key in ("processor", "gpus", "python", "git")},
+            **{key: started["packages"][key] for key in ("torch", "transformers")},
+        },
     }
 
 

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 from statsmodels.stats.proportion import proportion_confint
 
+from toolkit.evaluate_metrics import Accuracy, MacroF1, MaskedTokenAccuracy
 from toolkit.metrics import (
-    Accuracy,
-    MacroF1,
-    MaskedTokenAccuracy,
     classification_metrics,
     describe_metrics,
     masked_token_accuracy,

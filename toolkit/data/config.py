@@ -1,7 +1,5 @@
 """Where the texts come from: the settings every text classification recipe shares."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,7 +30,7 @@ class TextDataConfig:
     split_seed: int = 0
     """Seed of splits that are made; apart from --seed, so that all runs test on the same rows."""
 
-    def load_data(self) -> TextClassificationData:
+    def load_data(self) -> "TextClassificationData":
         """Read, check and split the data.
 
         Raises:

@@ -52,7 +52,7 @@ def read_table(path: str | Path) -> Table:
         raise UserError(
             f"{path} is of an unknown kind; expected one of {', '.join(_READERS)} (or .gz)."
         )
-    return _READERS[suffix](_read_bytes(path), path)
+    return _READERS[suffix](read_bytes(path), path)
 
 
 def data_suffix(path: Path) -> str | None:
@@ -63,7 +63,12 @@ def data_suffix(path: Path) -> str | None:
     return suffixes[-1] if suffixes and suffixes[-1] in _READERS else None
 
 
-def _read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path) -> bytes:
+    """Content of a file, unpacked where its name ends in .gz.
+
+    Raises:
+        UserError: no such file (names near ones), unreadable, or empty.
+    """
     if not path.exists():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise UserError(f"no such file: {path}.{near_names(path.name, siblings)}")

@@ -1,0 +1,95 @@
+"""The README of a run directory: what came out, and how to use it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_USES = {
+    "transformers": """```python
+from transformers import pipeline
+classify = pipeline("text-classification", model="model", tokenizer="model")
+print(classify("房间很干净，服务也好。"))
+```
+""",
+    "frozen": """```python
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModel, AutoTokenizer
+tokenizer, encoder = AutoTokenizer.from_pretrained("model"), AutoModel.from_pretrained("model")
+classifier = load_file("model/classifier.safetensors")
+batch = tokenizer(["房间很干净，服务也好。"], return_tensors="pt")
+with torch.no_grad():
+    features = encoder(**batch).last_hidden_state.mean(1)  # one text: no padding to leave out
+print((features @ classifier["weight"].T + classifier["bias"]).softmax(-1))
+```
+""",
+    "sklearn": """```python
+import joblib
+print(joblib.load("model/tfidf.joblib").predict_proba(["房间很干净，服务也好。"]))
+```
+""",
+    "LSTM": """```python
+import torch
+from scratch_models import ScratchLSTMForSequenceClassification
+from transformers import AutoTokenizer
+tokenizer = AutoTokenizer.from_pretrained("model")
+model = ScratchLSTMForSequenceClassification.from_pretrained("model")
+batch = tokenizer(["房间很干净，服务也好。"], return_tensors="pt", return_token_type_ids=False)
+with torch.no_grad():
+    print(model(**batch).logits.softmax(-1))
+```
+""",
+}
+
+
+def describe_in_markdown(summary: dict[str, Any]) -> str:
+    """A page about a classification run, for whoever opens its folder.
+
+    Args:
+        summary: schema version 1, as in ``summary.json``.
+    """
+    model, data, training = summary["model"], summary["data"], summary["training"]
+    rows = [_table_row(split, summary[split]) for split in ("validation", "test")]
+    labels = ", ".join(f"{index} = {name}" for index, name in enumerate(data["label_names"]))
+    return "\n".join(
+        [
+            f"# {summary['title']}",
+            "",
+            f"{model['architecture']} ({model['name']}, method {model['method']}), trained on "
+            f"{data['train_examples']:,} texts of {data['dataset']}; labels: {labels}.",
+            "",
+            "| split | examples | accuracy | 95% interval | macro F1 |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+            f"Chosen by: {training['selection']}. The test set was used once.",
+            "",
+            "## Use it (in this folder)",
+            "",
+            _USES[_kind(model)],
+            "## Make it again",
+            "",
+            f"    {summary['command']}",
+            "",
+            "config.yaml holds every setting, environment.json versions and hardware, data.json",
+            "what was read, dropped and split, predictions/ every answer.",
+            "",
+        ]
+    )
+
+
+def _table_row(split: str, metrics: dict[str, Any]) -> str:
+    accuracy, macro_f1 = metrics["accuracy"], metrics["macro_f1"]
+    low, high = accuracy["interval"]
+    return (
+        f"| {split} | {accuracy['n']:,} | {accuracy['value']:.4f} | {low:.4f}-{high:.4f} "
+        f"| {macro_f1['value']:.4f} |"
+    )
+
+
+def _kind(model: dict[str, Any]) -> str:
+    if model["implementation"] == "sklearn":
+        return "sklearn"
+    if model["method"] == "frozen":
+        return "frozen"
+    return "LSTM" if "LSTM" in model["architecture"] else "transformers"
