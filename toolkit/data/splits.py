@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -12,32 +13,32 @@ from dataclasses import dataclass
 from toolkit.errors import UserError
 
 # Characters that show nothing: zero width space and joiners, word joiner, byte order mark.
-_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
+_INVISIBLE = re.compile("[\u200b\u200c\u200d\u2060\ufeff]+")
 
 
 def normalized(text: str) -> str:
     """Text as compared for repetitions: NFKC, case folded, nothing invisible, single spaces."""
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).translate(_INVISIBLE)
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     return " ".join(text.casefold().split())
 
 
 def is_blank(text: str) -> bool:
     """True for texts that show nothing: empty, spaces of any width, zero width characters."""
-    return not text.translate(_INVISIBLE).strip()
+    return not _INVISIBLE.sub("", text).strip()
 
 
-def stratified_order(texts: Sequence[str], labels: Sequence[str], seed: int) -> list[list[int]]:
+def stratified_order(keys: Sequence[str], labels: Sequence[str], seed: int) -> list[list[int]]:
     """Row indices, shuffled so that every prefix has the classes in the proportions of the whole.
 
     The first rows are one of each class; only a class with less than three texts waits, so that
-    what is cut off in front (a test set) does not take all of it. Rows with equal (`normalized`)
-    texts come as one group, so that no split can part them. The shuffle is by a hash of seed and
-    text: it does not depend on the order of the rows.
+    what is cut off in front (a test set) does not take all of it. Rows with equal keys (the
+    `normalized` texts) come as one group, so that no split can part them. The shuffle is by a hash
+    of seed and key: it does not depend on the order of the rows.
     """
     groups: dict[str, list[int]] = defaultdict(list)
-    for row, text in enumerate(texts):
-        groups[normalized(text)].append(row)
+    for row, key in enumerate(keys):
+        groups[key].append(row)
     by_class: dict[str, list[tuple[bytes, list[int]]]] = defaultdict(list)
     for key, rows in groups.items():
         # min: of two contradicting labels the same one counts in any order of the rows
@@ -87,6 +88,15 @@ def held_out_size(asked: int | None, available: int, num_classes: int) -> int:
 
 
 @dataclass(frozen=True)
+class Labelled:
+    """Texts with their `normalized` forms (keys) and labels, of equal length."""
+
+    texts: Sequence[str]
+    keys: Sequence[str]
+    labels: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Overlap:
     """How many held-out rows have their text in the training rows, and which rows those are."""
 
@@ -96,36 +106,31 @@ class Overlap:
     training_rows: frozenset[int]
 
 
-def find_overlap(
-    train_texts: Sequence[str],
-    train_labels: Sequence[str],
-    held_out_texts: Sequence[str],
-    held_out_labels: Sequence[str],
-) -> Overlap:
+def find_overlap(train: Labelled, held_out: Labelled) -> Overlap:
     """Compare every held-out text with all training texts."""
-    exact = set(train_texts)
+    exact = set(train.texts)
     rows_of: dict[str, list[int]] = defaultdict(list)
-    for row, text in enumerate(train_texts):
-        rows_of[normalized(text)].append(row)
+    for row, key in enumerate(train.keys):
+        rows_of[key].append(row)
     count_exact = count_normalized = count_opposite = 0
     training_rows: set[int] = set()
-    for text, label in zip(held_out_texts, held_out_labels, strict=True):
-        same = rows_of.get(normalized(text), [])
+    for text, key, label in zip(held_out.texts, held_out.keys, held_out.labels, strict=True):
+        same = rows_of.get(key, [])
         count_exact += text in exact
         count_normalized += bool(same)
-        count_opposite += any(train_labels[row] != label for row in same)
+        count_opposite += any(train.labels[row] != label for row in same)
         training_rows.update(same)
     return Overlap(count_exact, count_normalized, count_opposite, frozenset(training_rows))
 
 
-def repetitions(texts: Sequence[str], labels: Sequence[str]) -> dict[str, int]:
+def repetitions(rows: Labelled) -> dict[str, int]:
     """Rows that repeat an earlier text, exactly and normalised, and texts with several labels."""
     labels_of: dict[str, set[str]] = defaultdict(set)
-    for text, label in zip(texts, labels, strict=True):
-        labels_of[normalized(text)].add(label)
+    for key, label in zip(rows.keys, rows.labels, strict=True):
+        labels_of[key].add(label)
     return {
-        "exact": len(texts) - len(set(texts)),
-        "normalized": len(texts) - len(labels_of),
+        "exact": len(rows.texts) - len(set(rows.texts)),
+        "normalized": len(rows.texts) - len(labels_of),
         "texts_with_several_labels": sum(len(found) > 1 for found in labels_of.values()),
     }
 

@@ -16,9 +16,11 @@ from toolkit.data.files import Table
 from toolkit.data.labels import class_counts, label_name, label_order
 from toolkit.data.sources import read_source
 from toolkit.data.splits import (
+    Labelled,
     find_overlap,
     held_out_size,
     is_blank,
+    normalized,
     repetitions,
     split_hash,
     stratified_order,
@@ -101,7 +103,7 @@ def load_text_classification(
         "columns": {name: list(split.columns) for name, split in rows.items()},
         "rows_read": source.rows_read or {name: len(split) for name, split in rows.items()},
         "dropped": source.dropped | {name: split.dropped for name, split in cleaned.items()},
-        "repetitions_in_train": repetitions(cleaned["train"].texts, cleaned["train"].labels),
+        "repetitions_in_train": repetitions(cleaned["train"]),
         "overlap": overlap,
         "splits_made": made,
         "split_seed": split_seed,
@@ -117,12 +119,10 @@ def load_text_classification(
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Rows of one split while they are checked."""
+class _Rows(Labelled):
+    """Rows of one split while they are checked; a missing label is "" until cleaned."""
 
     ids: list[str]
-    texts: list[str]
-    labels: list[str]  # names; "" where the label is missing, until cleaned
     place: Callable[[int], str]  # of an original row, for messages
     rows: list[int]  # original row of each, 0-based
     columns: tuple[str, str]
@@ -137,6 +137,7 @@ class _Rows:
             self,
             ids=[self.ids[i] for i in indices],
             texts=[self.texts[i] for i in indices],
+            keys=[self.keys[i] for i in indices],
             labels=[self.labels[i] for i in indices],
             rows=[self.rows[i] for i in indices],
         )
@@ -185,6 +186,7 @@ def _read_rows(table: Table, text_column: str | None, label_column: str | None) 
     return _Rows(
         ids=ids,
         texts=texts,
+        keys=list(map(normalized, texts)),
         labels=labels,
         place=table.place,
         rows=list(range(len(texts))),
@@ -279,7 +281,7 @@ def _remove_leaks(splits: dict[str, _Rows], keep: bool) -> dict[str, dict[str, i
     for name in HELD_OUT:
         if name not in splits:
             continue
-        overlap = find_overlap(train.texts, train.labels, splits[name].texts, splits[name].labels)
+        overlap = find_overlap(train, splits[name])
         report[name] = {
             "in_train_exact": overlap.exact,
             "in_train_normalized": overlap.normalized,
@@ -320,10 +322,10 @@ def _split(
     pool = given["train"]
     splits = {name: given[name] for name in HELD_OUT if name in given}
     for name in sorted(made_sizes):  # test first: its rows do not depend on validation
-        taken, remaining = take(stratified_order(pool.texts, pool.labels, seed), made_sizes[name])
+        taken, remaining = take(stratified_order(pool.keys, pool.labels, seed), made_sizes[name])
         splits[name] = pool.select(sorted(taken))
         pool = pool.select(sorted(row for group in remaining for row in group))
-    order = [row for group in stratified_order(pool.texts, pool.labels, seed) for row in group]
+    order = [row for group in stratified_order(pool.keys, pool.labels, seed) for row in group]
     size = _checked_size("train", sizes["train"], len(order))
     return {
         "train": pool.select(order[:size]),
@@ -335,7 +337,7 @@ def _first_rows(split: _Rows, size: int | None, name: str, seed: int) -> _Rows:
     """All rows, or a stratified part of `size` rows, in the order of the source."""
     if size is None or size == len(split):
         return split
-    order = [row for group in stratified_order(split.texts, split.labels, seed) for row in group]
+    order = [row for group in stratified_order(split.keys, split.labels, seed) for row in group]
     return split.select(sorted(order[: _checked_size(name, size, len(split))]))
 
 

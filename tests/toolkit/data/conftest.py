@@ -1,4 +1,9 @@
 import pytest
+from hypothesis import settings
+
+# The slowest example on a busy machine says nothing about the code.
+settings.register_profile("no-deadline", deadline=None)
+settings.load_profile("no-deadline")
 
 
 @pytest.fixture(scope="session")

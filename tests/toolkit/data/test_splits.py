@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.data.splits import (
+    Labelled,
     find_overlap,
     is_blank,
     normalized,
@@ -17,15 +18,21 @@ from toolkit.data.splits import (
     take,
 )
 
+
+def labelled(texts, labels):
+    return Labelled(texts, list(map(normalized, texts)), list(labels))
+
+
 LABELLED = st.lists(st.tuples(st.text("好坏ab ", max_size=3), st.sampled_from("xyz")), min_size=1)
 
 
 @given(rows=LABELLED, seed=st.integers(0, 9))
 def test_order_holds_every_row_once_and_equal_texts_together(rows, seed):
     texts, labels = zip(*rows, strict=True)
-    groups = stratified_order(texts, labels, seed)
+    own_keys = list(map(normalized, texts))
+    groups = stratified_order(own_keys, labels, seed)
     assert sorted(row for group in groups for row in group) == list(range(len(rows)))
-    keys = [{normalized(texts[row]) for row in group} for group in groups]
+    keys = [{own_keys[row] for row in group} for group in groups]
     assert all(len(key) == 1 for key in keys)
     assert len(set.union(*keys)) == len(groups)
 
@@ -47,8 +54,8 @@ def test_order_does_not_depend_on_the_order_of_rows(rows, seed, data):
     shuffled = data.draw(st.permutations(rows))
     results = []
     for variant in (rows, shuffled):
-        texts, labels = zip(*variant, strict=True)
-        results.append([normalized(texts[g[0]]) for g in stratified_order(texts, labels, seed)])
+        keys, labels = zip(*variant, strict=True)
+        results.append([keys[group[0]] for group in stratified_order(keys, labels, seed)])
     assert results[0] == results[1]
 
 
@@ -82,14 +89,14 @@ def test_blank_texts_show_nothing():
 
 def test_overlap_counts_held_out_rows_and_names_training_rows():
     overlap = find_overlap(
-        ["a", "b ", "c", "a"], ["0", "0", "0", "1"], ["a", "B", "d"], ["0", "1", "0"]
+        labelled(["a", "b ", "c", "a"], "0001"), labelled(["a", "B", "d"], "010")
     )
     assert (overlap.exact, overlap.normalized, overlap.opposite_label) == (1, 2, 2)
     assert overlap.training_rows == {0, 1, 3}
 
 
 def test_repetitions():
-    assert repetitions(["a", "a", "A", "b"], ["0", "1", "0", "0"]) == {
+    assert repetitions(labelled(["a", "a", "A", "b"], "0100")) == {
         "exact": 1,
         "normalized": 2,
         "texts_with_several_labels": 1,

@@ -3,6 +3,7 @@
 import csv
 import json
 
+import datasets
 import pytest
 
 from toolkit.data.text_classification import load_text_classification
@@ -236,8 +237,6 @@ def test_too_few_rows_to_split_are_refused(tmp_path):
 
 
 def test_classes_that_the_hub_names_keep_its_order_and_unpublished_labels_are_missing(monkeypatch):
-    import datasets
-
     features = datasets.Features(
         {
             "idx": datasets.ClassLabel(names=["x", "y"]),
@@ -267,12 +266,18 @@ def test_classes_that_the_hub_names_keep_its_order_and_unpublished_labels_are_mi
 
 
 def test_hub_out_of_reach_is_said_in_one_line(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    def fail(name):
+        raise ConnectionError("no such data set in the cache\nand more lines")
+
+    monkeypatch.setattr(datasets, "load_dataset", fail)
     monkeypatch.setattr("toolkit.data.sources.hub_failure", lambda: "the Hub is away")
     with pytest.raises(UserError) as error:
         load_text_classification("nobody/no-such-data-set")
     assert "'nobody/no-such-data-set': the Hub is away. Works offline: `accel" in str(error.value)
     assert "\n" not in str(error.value)
+    monkeypatch.setattr("toolkit.data.sources.hub_failure", lambda: None)
+    with pytest.raises(UserError, match="no such data set in the cache Works offline"):
+        load_text_classification("nobody/no-such-data-set")
 
 
 @pytest.mark.parametrize(

