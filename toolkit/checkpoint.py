@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import random
 import re
@@ -52,6 +53,8 @@ class CheckpointStore:
             shutil.rmtree(partial)
         self.accelerator.wait_for_everyone()
         partial.mkdir(parents=True, exist_ok=True)
+        # accelerate warns of tied weights, which it stores once and ties again: nothing to act on.
+        logging.getLogger("accelerate.utils.other").setLevel(logging.ERROR)
         self.accelerator.save_state(str(partial))
         torch.save(_random_state(), partial / _random_file(self.accelerator))
         self.accelerator.wait_for_everyone()
