@@ -22,6 +22,18 @@ class ScratchPreTrainedModel(PreTrainedModel):
     huggingface_class: ClassVar[str | None] = None
     """Name of the class in transformers this one equals; None where there is no counterpart."""
 
+    accepts_loss_kwargs = False
+    """Told to transformers' Trainer: losses are means, so it must divide when it accumulates."""
+
+    def __init__(self, config: PreTrainedConfig, *args: Any, **kwargs: Any) -> None:
+        super().__init__(config, *args, **kwargs)
+        expected = self.config_class.model_type
+        if config.model_type != expected:
+            raise ValueError(
+                f"{type(self).__name__} is built from a config of type {expected!r}, "
+                f"not {config.model_type!r}."
+            )
+
     @classmethod
     def from_pretrained(
         cls,
@@ -103,9 +115,12 @@ def _check_architecture(
         "revision",
         "subfolder",
     )
-    config, _ = PreTrainedConfig.get_config_dict(
-        name, **{k: v for k, v in kwargs.items() if k in hub_kwargs}
-    )
+    try:
+        config, _ = PreTrainedConfig.get_config_dict(
+            name, **{k: v for k, v in kwargs.items() if k in hub_kwargs}
+        )
+    except OSError:
+        return  # no config to judge by: transformers knows what else the folder may be, or says so
     found, expected = config.get("model_type"), cls.config_class.model_type
     # Folders older than the field have none; their class can only be judged by their weights.
     if found is not None and found != expected:

@@ -110,9 +110,9 @@ def saving_table(model: PreTrainedModel) -> list[WeightTransform]:
 def to_own_names(model: PreTrainedModel, state_dict: dict[str, Tensor]) -> dict[str, Tensor]:
     """A state dict in Hub names, in the names and layout of `model`.
 
-    What already bears our names stays, a tied weight present under one of its names only is given
-    under both, and tensors are passed on, not copied, where only the name changes. Unknown names
-    come back as they are for the caller to report. Gradients can be passed as well as weights.
+    What already bears our names stays, and where only the name changes the tensor is passed on, not
+    copied. Unknown names come back as they are for the caller to report. Gradients can be passed as
+    well as weights.
     """
     own = model.state_dict(keep_vars=True)
     transforms = get_model_conversion_mapping(model)
@@ -136,8 +136,4 @@ def to_own_names(model: PreTrainedModel, state_dict: dict[str, Tensor]) -> dict[
     for new_key, converter in pending.items():
         converted = converter.convert(new_key, model=model, config=model.config)
         result.update({k: v[0] if isinstance(v, list) else v for k, v in converted.items()})
-    for tied, source in (model.all_tied_weights_keys or {}).items():
-        for present, absent in ((source, tied), (tied, source)):
-            if present in result and absent not in result:
-                result[absent] = result[present]
     return result

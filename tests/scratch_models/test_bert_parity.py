@@ -53,18 +53,20 @@ def assert_equal(rows: list[ParityRow], tolerance: float = 1e-5) -> None:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_every_value_gradient_and_step_over_configs(name: str, tiny_config, tiny_pair) -> None:
+def test_every_value_and_gradient_over_configs(name: str, tiny_config, tiny_pair) -> None:
     config = tiny_config(**CONFIGS[name])
-    rows = compare_computing(
-        *tiny_pair(config, "pretraining"), example_batches(config, "pretraining")
-    )
+    pair, batches = tiny_pair(config, "pretraining"), example_batches(config, "pretraining")
+    rows = compare_forward(*pair, batches) + compare_gradients(*pair, batches)
+    rows += compare_saving(*pair)
     assert {"hidden states", "attention maps", "outputs", "gradients"} <= {r.stage for r in rows}
     assert all(row.passed for row in rows), [row for row in rows if not row.passed]
 
 
 @pytest.mark.parametrize("attn", ["sdpa", "eager", "scratch"])
 @pytest.mark.parametrize("head", HEADS)
-def test_every_head_under_every_attention(head: str, attn: str, tiny_config, tiny_pair) -> None:
+def test_every_value_gradient_and_step_over_heads_and_attentions(
+    head: str, attn: str, tiny_config, tiny_pair
+) -> None:
     config = tiny_config(num_labels=2 if head == "question-answering" else 3)
     rows = compare_computing(*tiny_pair(config, head, attn), example_batches(config, head))
     assert all(row.passed for row in rows), [row for row in rows if not row.passed]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, load_model, save_file, save_model
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -136,7 +136,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("head", ["model", "pretraining", "sequence-classification"])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_loads_into_every_head_and_is_saved_like_huggingface_s(
     form: str, head: str, pretrained, tmp_path
@@ -217,6 +217,11 @@ def test_the_checkpoint_of_another_architecture_is_refused(tiny_config, tmp_path
         ScratchBertModel.from_pretrained(tmp_path / "roberta")
 
 
+def test_the_config_of_another_architecture_is_refused() -> None:
+    with pytest.raises(ValueError, match="type 'bert', not 'roberta'"):
+        ScratchBertModel(RobertaConfig())
+
+
 def test_a_bert_in_a_folder_called_roberta_loads_fully(tiny_config, tmp_path) -> None:
     """Chinese "roberta-wwm" checkpoints are BERT inside: config.json decides, not the name."""
     BertForMaskedLM(tiny_config()).save_pretrained(tmp_path / "chinese-roberta-wwm-ext")
@@ -231,6 +236,27 @@ def test_a_config_without_model_type_is_given_the_benefit_of_the_doubt(pretraine
     del config["model_type"]
     (folder / "config.json").write_text(json.dumps(config))
     assert_same_outputs(ScratchBertForPreTraining.from_pretrained(folder).eval(), model)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_safetensors_own_save_and_load_keep_tied_weights(head: str, tiny_config, tmp_path) -> None:
+    """What accelerate's save_state and load_state do."""
+    saved, loaded = (scratch_class("bert", head)(tiny_config()).eval() for _ in range(2))
+    save_model(saved, str(tmp_path / "model.safetensors"))
+    assert load_model(loaded, tmp_path / "model.safetensors") == (set(), [])
+    assert_same_outputs(loaded, saved)
+    loaded.tie_weights()
+    assert_same_outputs(loaded, saved)
+
+
+def test_a_file_with_the_decoder_s_name_for_the_tied_matrix_loads(tiny_config) -> None:
+    reference = BertForMaskedLM(tiny_config()).eval()
+    state = reference.state_dict()
+    del state["bert.embeddings.word_embeddings.weight"]
+    scratch = ScratchBertForMaskedLM(tiny_config()).eval()
+    result = scratch.load_state_dict(state, strict=False)
+    assert result.missing_keys == ["bert.embeddings.token.weight"]
+    assert_same_outputs(scratch, reference)
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -294,6 +320,34 @@ def test_transformers_trainer_resumes_where_it_stopped(tiny_config, tmp_path) ->
     resumed = train(tmp_path / "run" / "checkpoint-2")
     for name, tensor in uninterrupted.items():
         assert torch.equal(tensor, resumed[name]), name
+
+
+def test_transformers_trainer_accumulates_to_the_gradient_of_one_batch(
+    tiny_config, tmp_path
+) -> None:
+    def train(batch: int, accumulate: int):
+        torch.manual_seed(0)
+        no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+        model = ScratchBertForSequenceClassification(tiny_config(**no_dropout))
+        arguments = TrainingArguments(
+            output_dir=str(tmp_path),
+            max_steps=2,
+            per_device_train_batch_size=batch,
+            gradient_accumulation_steps=accumulate,
+            optim="sgd",
+            learning_rate=0.1,
+            max_grad_norm=0.0,
+            use_cpu=True,
+            report_to=[],
+            disable_tqdm=True,
+            save_strategy="no",
+        )
+        Trainer(model, arguments, train_dataset=Examples()).train()
+        return model.state_dict()
+
+    at_once, in_parts = train(8, 1), train(2, 4)
+    for name, tensor in at_once.items():
+        torch.testing.assert_close(tensor, in_parts[name], atol=1e-6, rtol=1e-5)
 
 
 PLAIN_TRANSFORMERS = """
