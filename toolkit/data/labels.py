@@ -36,7 +36,7 @@ def label_name(value: Any) -> str | None:
 
 
 def _plain_number(text: str) -> str:
-    """ "1.0" -> "1", "+3" -> "3", "3.50" -> "3.5"; leading zeros stay, "007" may be a code."""
+    """Write 1.0 as 1, +3 as 3, 3.50 as 3.5; leading zeros stay, for 007 may be a code."""
     text = text.removeprefix("+")
     if "." in text:
         text = text.rstrip("0").rstrip(".")

@@ -150,6 +150,24 @@ def test_training_rows_that_stand_in_test_are_counted_and_removed(tmp_path, caps
     assert kept.summary["repetitions_in_train"]["exact"] == 2
 
 
+def test_nothing_left_to_train_on_is_refused(tmp_path):
+    rows = alternating(0, 1)
+    write_csv(tmp_path / "train.csv", rows)
+    write_csv(tmp_path / "test.csv", rows)
+    with pytest.raises(UserError, match="every training text also stands in"):
+        load_text_classification(str(tmp_path))
+
+
+def test_test_rows_in_validation_are_counted_and_kept(tmp_path, capsys):
+    write_csv(tmp_path / "train.csv", alternating(0, 1))
+    write_csv(tmp_path / "dev.csv", [("一", 0), ("二", 1)])
+    write_csv(tmp_path / "test.csv", [("二", 1), ("三", 0)])
+    data = load_text_classification(str(tmp_path))
+    assert data.summary["overlap"]["test"]["in_validation_normalized"] == 1
+    assert data.summary["sizes"] == {"train": 12, "validation": 2, "test": 2}
+    assert "1 test texts also stand in the validation rows" in capsys.readouterr().err
+
+
 def test_equal_texts_stay_on_one_side_of_a_made_split(tmp_path):
     rows = [(f"{text}{n}", label) for n in range(10) for text, label in alternating(0, 1)]
     repeated = [*rows, *((text + " ", label) for text, label in rows)]

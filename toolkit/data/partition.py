@@ -1,0 +1,103 @@
+"""Three splits from what is given: leaks removed, missing splits made, sizes as asked."""
+
+from __future__ import annotations
+
+from toolkit.console import notify
+from toolkit.data.rows import HELD_OUT, LabelledRows, count_rows
+from toolkit.data.splits import find_overlap, held_out_size, stratified_order, take
+from toolkit.errors import UserError
+
+
+def remove_leaks(splits: dict[str, LabelledRows], keep: bool) -> dict[str, dict[str, int]]:
+    """Take rows that stand in a given held-out split out of `splits["train"]`; count them.
+
+    Validation texts that stand in a given test split are counted only: a given split is used whole.
+
+    Raises:
+        UserError: no training row would be left.
+    """
+    report = {}
+    leaked: set[int] = set()
+    train = splits["train"]
+    for name in HELD_OUT:
+        if name not in splits:
+            continue
+        overlap = find_overlap(train, splits[name])
+        report[name] = {
+            "in_train_exact": overlap.exact,
+            "in_train_normalized": overlap.normalized,
+            "with_opposite_label": overlap.opposite_label,
+            "training_rows": len(overlap.training_rows),
+            "training_rows_removed": 0 if keep else len(overlap.training_rows),
+        }
+        leaked |= overlap.training_rows
+        if overlap.normalized:
+            notify(
+                f"warning: {overlap.normalized} of {len(splits[name])} {name} texts also stand in "
+                f"the training rows ({overlap.exact} letter for letter, {overlap.opposite_label} "
+                f"with another label); {count_rows(len(overlap.training_rows))} of training "
+                f"{'kept' if keep else 'removed'}."
+            )
+    if all(name in splits for name in HELD_OUT):
+        shared = find_overlap(splits["validation"], splits["test"]).normalized
+        report["test"]["in_validation_normalized"] = shared
+        if shared:
+            notify(f"warning: {shared} test texts also stand in the validation rows.")
+    if leaked and not keep:
+        if len(leaked) == len(train):
+            raise UserError("every training text also stands in the validation or test rows.")
+        splits["train"] = train.select([i for i in range(len(train)) if i not in leaked])
+    return report
+
+
+def sizes_to_make(
+    made: list[str], sizes: dict[str, int | None], available: int, names: list[str]
+) -> dict[str, int]:
+    """Rows of every split in `made`, as asked or a tenth of what is available.
+
+    Raises:
+        UserError: nothing would be left to train on.
+    """
+    made_sizes = {name: held_out_size(sizes[name], available, len(names)) for name in made}
+    if sum(made_sizes.values()) >= available:
+        wanted = " and ".join(f"{size:,} {name} rows" for name, size in made_sizes.items())
+        raise UserError(
+            f"{available:,} rows cannot give {wanted} and leave rows to train on. Bring more rows, "
+            "give files of your own for these splits, or ask for less."
+        )
+    return made_sizes
+
+
+def make_splits(
+    given: dict[str, LabelledRows],
+    made_sizes: dict[str, int],
+    sizes: dict[str, int | None],
+    seed: int,
+) -> dict[str, LabelledRows]:
+    """All three splits: made ones first, the rest to train on; then cut to `sizes`."""
+    pool = given["train"]
+    splits = {name: given[name] for name in HELD_OUT if name in given}
+    for name in sorted(made_sizes):  # test first: its rows do not depend on validation
+        taken, remaining = take(stratified_order(pool.keys, pool.labels, seed), made_sizes[name])
+        splits[name] = pool.select(sorted(taken))
+        pool = pool.select(sorted(row for group in remaining for row in group))
+    order = [row for group in stratified_order(pool.keys, pool.labels, seed) for row in group]
+    size = _checked_size("train", sizes["train"], len(order))
+    return {
+        "train": pool.select(order[:size]),
+        **{name: _first_rows(splits[name], sizes[name], name, seed) for name in HELD_OUT},
+    }
+
+
+def _first_rows(split: LabelledRows, size: int | None, name: str, seed: int) -> LabelledRows:
+    """All rows, or a stratified part of `size` rows, in the order of the source."""
+    if size is None or size == len(split):
+        return split
+    order = [row for group in stratified_order(split.keys, split.labels, seed) for row in group]
+    return split.select(sorted(order[: _checked_size(name, size, len(split))]))
+
+
+def _checked_size(name: str, size: int | None, available: int) -> int:
+    if size is not None and not 0 < size <= available:
+        raise UserError(f"cannot use {size:,} {name} rows: there are {available:,}.")
+    return available if size is None else size

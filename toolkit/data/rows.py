@@ -1,0 +1,199 @@
+"""Rows of labelled texts: read from a table, checked, and their classes put in order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import datasets
+
+from toolkit.console import notify
+from toolkit.data.columns import label_column as find_label_column
+from toolkit.data.columns import text_column as find_text_column
+from toolkit.data.files import Table
+from toolkit.data.labels import class_counts, label_name, label_order
+from toolkit.data.splits import Labelled, is_blank, normalized
+from toolkit.errors import UserError
+
+HELD_OUT = ("validation", "test")
+
+
+@dataclass(frozen=True)
+class LabelledRows(Labelled):
+    """Rows of one split while they are checked; a missing label is "" until cleaned."""
+
+    ids: list[str]
+    place: Callable[[int], str]  # of an original row, for messages
+    rows: list[int]  # original row of each, 0-based
+    columns: tuple[str, str]
+    class_names: list[str] | None  # where the source itself names its classes
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def select(self, indices: Sequence[int]) -> LabelledRows:
+        """These rows, in this order."""
+        return replace(
+            self,
+            ids=[self.ids[i] for i in indices],
+            texts=[self.texts[i] for i in indices],
+            keys=[self.keys[i] for i in indices],
+            labels=[self.labels[i] for i in indices],
+            rows=[self.rows[i] for i in indices],
+        )
+
+    def class_counts(self, names: list[str]) -> dict[str, int]:
+        """Rows of every class, in id order."""
+        return class_counts(self.label_ids(names), names)
+
+    def label_ids(self, names: list[str]) -> list[int]:
+        """Class id of every row."""
+        position = {name: index for index, name in enumerate(names)}
+        return [position[label] for label in self.labels]
+
+    def to_dataset(self, names: list[str]) -> datasets.Dataset:
+        """Columns id (str), text (str), label (int)."""
+        features = datasets.Features(
+            {
+                "id": datasets.Value("string"),
+                "text": datasets.Value("string"),
+                "label": datasets.Value("int64"),
+            }
+        )
+        columns = {"id": self.ids, "text": self.texts, "label": self.label_ids(names)}
+        return datasets.Dataset.from_dict(columns, features=features)
+
+
+def read_rows(table: Table, text_column: str | None, label_column: str | None) -> LabelledRows:
+    """Texts, label names and ids of a table.
+
+    Raises:
+        UserError: no such column, or a cell that is no text or no label; names the row.
+    """
+    columns = list(table.columns)
+    text_name = find_text_column(columns, text_column, table.source)
+    label_name_ = find_label_column(columns, label_column, table.source)
+    texts, ids, labels = [], [], []
+    for row, (text, label) in enumerate(
+        zip(table.columns[text_name], table.columns[label_name_], strict=True)
+    ):
+        text = "" if text is None else text
+        if not isinstance(text, str):
+            raise UserError(f"{table.place(row)}: {text_name} is {text!r:.60}, expected a text.")
+        try:
+            ids.append(f"{hashlib.sha256(text.encode()).hexdigest()[:12]}-{row + 1}")
+            labels.append(label_name(label) or "")
+        except UnicodeEncodeError as error:
+            raise UserError(
+                f"{table.place(row)}: {text_name} holds half a character (a surrogate, character "
+                f"{error.start + 1})."
+            ) from error
+        except ValueError as error:
+            raise UserError(f"{table.place(row)}: {label_name_} is {error}.") from error
+        texts.append(text)
+    return LabelledRows(
+        ids=ids,
+        texts=texts,
+        keys=list(map(normalized, texts)),
+        labels=labels,
+        place=table.place,
+        rows=list(range(len(texts))),
+        columns=(text_name, label_name_),
+        class_names=table.class_names.get(label_name_),
+    )
+
+
+def clean(split: LabelledRows, name: str, splits_given: bool) -> LabelledRows:
+    """The rows that have both a text and a label.
+
+    Raises:
+        UserError: a given held-out split has others; it must be measured whole.
+    """
+    blank = [i for i, text in enumerate(split.texts) if is_blank(text)]
+    unlabelled = [i for i, label in enumerate(split.labels) if not label]
+    if name in HELD_OUT and (blank or unlabelled):
+        wrong, what = (blank, "text") if blank else (unlabelled, "label")
+        raise UserError(
+            f"{split.place(split.rows[wrong[0]])}: no {what}. {len(wrong)} of {len(split)} {name} "
+            f"rows have none; a {name} set is used whole, so remove or complete them."
+        )
+    left_out = set(blank) | set(unlabelled)
+    if left_out:
+        which = "training" if splits_given else "the data"
+        counts = [
+            f"{count_rows(len(missing))} without {what}"
+            for missing, what in ((blank, "text"), (unlabelled, "label"))
+            if missing
+        ]
+        first = split.place(min(left_out))
+        notify(f"left out of {which}: {' and '.join(counts)} (the first: {first}).")
+    kept = split.select([i for i in range(len(split)) if i not in left_out])
+    return replace(kept, dropped={"without_text": len(blank), "without_label": len(unlabelled)})
+
+
+def decide_label_names(splits: dict[str, LabelledRows]) -> list[str]:
+    """Classes in id order: as the source names them, else from the training rows alone.
+
+    Raises:
+        UserError: fewer than two classes, a column that holds no classes, or a held-out label that
+            no training row has.
+    """
+    train = splits["train"]
+    given = [label_name(name) or name for name in train.class_names or []]
+    names = given or label_order(train.labels)
+    found = set(train.labels)
+    where = f"column {train.columns[1]!r} of {train.place(0).rsplit(',', 1)[0]}"
+    if not found:
+        raise UserError(f"no row with both a text and a label is left in {where}.")
+    if len(found) == 1:
+        raise UserError(
+            f"{where} has 1 class only ({names[0]!r} in all {len(train):,} rows); "
+            "a classifier needs at least two."
+        )
+    if len(found) > 20 and len(found) > len(train) / 2:
+        raise UserError(
+            f"{where} has {len(found):,} different values in {len(train):,} rows: not classes. "
+            "Name the label column with --label_column."
+        )
+    for name in HELD_OUT:
+        if name in splits:
+            _check_known(splits[name], name, names)
+    return names
+
+
+def _check_known(split: LabelledRows, name: str, known: list[str]) -> None:
+    unknown = {
+        label: i for i, label in reversed(list(enumerate(split.labels))) if label not in known
+    }
+    if unknown:
+        first = split.place(split.rows[min(unknown.values())])
+        raise UserError(
+            f"{first}: the {name} set has labels that no training row has: "
+            f"{', '.join(repr(label) for label in sorted(unknown))}. "
+            f"Known labels: {', '.join(known)}."
+        )
+
+
+def check_trained_labels(splits: dict[str, LabelledRows], names: list[str]) -> None:
+    """Every held-out class must be trained; a class without held-out rows is said.
+
+    Raises:
+        UserError: a class is held out but not trained.
+    """
+    untrained = [name for name in names if name not in set(splits["train"].labels)]
+    held_out = {label for name in HELD_OUT for label in splits[name].labels}
+    if lost := [name for name in untrained if name in held_out]:
+        raise UserError(
+            f"no training row is left with the label {', '.join(map(repr, lost))} "
+            f"({len(splits['train']):,} training rows). Train on more rows, or remove those labels."
+        )
+    for name in HELD_OUT:
+        if missing := [label for label in names if label not in set(splits[name].labels)]:
+            notify(f"warning: the {name} set has no row of {', '.join(missing)}.")
+
+
+def count_rows(count: int) -> str:
+    """How many rows, in words: 1 row, 2,000 rows."""
+    return f"{count:,} row" if count == 1 else f"{count:,} rows"
