@@ -5,9 +5,14 @@ from pathlib import Path
 
 import pytest
 
-# Read at import by HuggingFace's libraries; tests of the Hub itself (mark `hub`) choose for themselves.
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+def pytest_configure(config: pytest.Config) -> None:
+    # HuggingFace's libraries read it when they are imported. Only a run that asks for the tests
+    # marked `hub` may look for the Hub.
+    expression = config.option.markexpr or ""
+    if "hub" not in expression.replace("not hub", ""):
+        os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
 @pytest.fixture(scope="session")
