@@ -10,7 +10,9 @@ import pytest
 from huggingface_hub import constants
 
 from toolkit import sources
+from toolkit.data.text_classification import load_text_classification
 from toolkit.errors import UserError
+from toolkit.network import hub_failure, hub_reachable
 from toolkit.sources import resolve_model
 
 COMMIT = "0" * 40
@@ -179,3 +181,13 @@ def test_what_the_hub_refuses_is_said_in_one_line(fake_hub, name, message):
     with pytest.raises(UserError, match=message) as error:
         resolve_model(name)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.hub
+def test_the_published_model_and_data_are_found_on_the_hub():
+    if not hub_reachable():
+        pytest.skip(f"the Hub is out of reach: {hub_failure()}")
+    assert resolve_model("google-bert/bert-base-chinese") == "google-bert/bert-base-chinese"
+    data = load_text_classification("lansinuote/ChnSentiCorp")
+    assert len(data.label_names) == 2
+    assert data.summary["splits_made"] == []
