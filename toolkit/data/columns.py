@@ -44,7 +44,9 @@ def _choose(
     for name in common:
         if name in by_lower_case:
             return by_lower_case[name]
-    raise UserError(
-        f"cannot tell which column holds the {kind}s. {existing} "
+    advice = (
         f"Name it with --{kind}_column. (The first line of a file must name the columns.)"
+        if len(columns) > 1
+        else "There is one column only: fields are separated by commas in .csv, by tabs in .tsv."
     )
+    raise UserError(f"cannot tell which column holds the {kind}s. {existing} {advice}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from pathlib import Path
 
+from toolkit.console import notify
 from toolkit.errors import UserError
 
 _BYTE_ORDER_MARKS = [  # UTF-32 first: its little-endian mark begins with that of UTF-16
@@ -40,7 +41,7 @@ def decode(content: bytes, path: Path) -> str:
     if "\x00" in text[:1000]:
         raise UserError(
             f"{path} holds zero bytes (the first is byte {text.index(chr(0))}): UTF-16 without a "
-            f"byte order mark, or not a text file. {_advice('UTF-16', path)}"
+            f"byte order mark, or not a text file. {_advice('UTF-16LE', path)}"
         )
     return text
 
@@ -74,6 +75,7 @@ def _decode_without_utf8(content: bytes, path: Path, utf8_error: UnicodeDecodeEr
             f"{path} is not UTF-8 ({place} is not valid) and looks like Big5. "
             f"{_advice('BIG5', path)}"
         )
+    notify(f"{path} is not UTF-8; read as GB18030.")
     return text
 
 

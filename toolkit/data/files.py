@@ -94,7 +94,7 @@ def _read_csv(content: bytes, path: Path) -> Table:
     first_line = 1
     try:
         for row in reader:
-            if row:  # a blank line is no row
+            if row:  # an empty line is no row
                 rows.append(row)
                 lines.append(first_line)
             first_line = reader.line_num + 1
@@ -124,15 +124,14 @@ def _table_with_header(
     if not rows:
         raise UserError(f"{path} is empty.")
     header = [name.strip() for name in rows[0]]
-    if len(header) == 1:
-        raise UserError(
-            f"{path} has one column only ({header[0][:60]!r}), so it cannot hold texts and labels. "
-            f"{'CSV fields are separated by commas' if delimiter == ',' else 'TSV fields by tabs'}."
-        )
     if len(set(header)) < len(header):
         raise UserError(f"{path}: two columns have the same name: {', '.join(header)}.")
-    for row, line in zip(rows, lines, strict=True):
-        if len(row) != len(header):
+    kept, positions = [], []
+    for row, line in zip(rows[1:], lines[1:], strict=True):
+        if len(row) == len(header):
+            kept.append(row)
+            positions.append(line)
+        elif len(row) > 1 or row[0].strip():  # else a line of spaces: no row
             raise UserError(
                 f"{path}, line {line}: {len(row)} fields, expected {len(header)} "
                 f"({', '.join(header)}). "
@@ -142,10 +141,10 @@ def _table_with_header(
                     else "A text must not hold a tab or a line end."
                 )
             )
-    if len(rows) == 1:
+    if not kept:
         raise UserError(f"{path} holds a header but no rows.")
-    columns = dict(zip(header, map(list, zip(*rows[1:], strict=True)), strict=True))
-    return Table(columns, str(path), "line", lines[1:])
+    columns = dict(zip(header, map(list, zip(*kept, strict=True)), strict=True))
+    return Table(columns, str(path), "line", positions)
 
 
 def _read_json_lines(content: bytes, path: Path) -> Table:

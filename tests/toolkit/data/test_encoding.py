@@ -33,6 +33,13 @@ def test_characters_that_only_gb18030_has_are_read():
     assert decode(text.encode("gb18030"), NAME) == text
 
 
+def test_reading_as_gb18030_is_said(capsys):
+    decode(REVIEWS.encode("gbk"), NAME)
+    assert "reviews.csv is not UTF-8; read as GB18030" in capsys.readouterr().err
+    decode(REVIEWS.encode(), NAME)
+    assert capsys.readouterr().err == ""
+
+
 def test_traditional_characters_in_gbk_are_read():
     assert decode(TRADITIONAL.encode("gbk"), NAME) == TRADITIONAL
 

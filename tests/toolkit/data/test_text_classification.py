@@ -221,6 +221,10 @@ def test_columns_are_guessed_or_asked_for(tmp_path):
     odd = write_csv(tmp_path / "b.csv", rows, header=("remark", "verdict"))
     with pytest.raises(UserError, match=r"remark, verdict.*--text_column"):
         load_text_classification(odd)
+    semicolons = tmp_path / "c.csv"
+    semicolons.write_text("text;label\n好;1\n", "utf-8")
+    with pytest.raises(UserError, match=r"Columns of .*: text;label\. There is one column only"):
+        load_text_classification(str(semicolons))
     with pytest.raises(UserError, match=r"no column 'remarks'.*Did you mean remark\?"):
         load_text_classification(odd, text_column="remarks")
     data = load_text_classification(odd, text_column="remark", label_column="verdict")
