@@ -128,9 +128,12 @@ def parse_arguments(
         files.append(preset_file(recipe_file, preset))
     if (config_file := flags.pop_value("config")) is not None:
         files.append(Path(config_file))
+    config_flags = []
     for file in files:
-        check_keys(read_yaml(file), config_class, where=str(file))
-    config_flags = [f"--config={file}" for file in files]
+        content = read_yaml(file)
+        check_keys(content, config_class, where=str(file))
+        if content:  # jsonargparse refuses a file of comments alone
+            config_flags.append(f"--config={file}")
     return Invocation(_parse(config_class, recipe_file, config_flags + flags.tokens), None)
 
 
