@@ -1,0 +1,142 @@
+"""Which rows a step sees: every row once, the same rows for any number of processes."""
+
+from __future__ import annotations
+
+import math
+
+import datasets
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.batching import (
+    Rows,
+    evaluation_batches,
+    load_batches,
+    plan_epoch,
+    row_lengths,
+    split_window,
+)
+
+ROWS = st.integers(1, 300)
+SMALL = st.integers(1, 9)
+SEED = st.integers(0, 2**32 - 1)
+
+
+def lengths_for(rows: int, seed: int) -> np.ndarray:
+    """Long-tailed, like texts."""
+    return np.random.default_rng(seed).geometric(0.05, rows)
+
+
+@settings(deadline=None)
+@given(ROWS, st.integers(1, 64), SEED, st.integers(0, 50), st.booleans())
+def test_every_row_once_per_epoch(
+    rows: int, global_batch: int, seed: int, epoch: int, grouped: bool
+) -> None:
+    lengths = lengths_for(rows, 0) if grouped else None
+    windows = plan_epoch(rows, global_batch, seed, epoch, lengths)
+    assert sorted(np.concatenate(windows)) == list(range(rows))
+    assert len(windows) == math.ceil(rows / global_batch)
+    assert [len(w) for w in windows[:-1]] == [global_batch] * (len(windows) - 1)
+    assert len(windows[-1]) == (rows - 1) % global_batch + 1
+    again = plan_epoch(rows, global_batch, seed, epoch, lengths)
+    assert all((a == b).all() for a, b in zip(windows, again, strict=True))
+
+
+@settings(deadline=None)
+@given(ROWS, SMALL, SMALL, SMALL, st.booleans())
+def test_any_split_of_a_step_covers_its_rows_once(
+    rows: int, processes: int, micro_batch: int, accumulation: int, grouped: bool
+) -> None:
+    lengths = lengths_for(rows, 1) if grouped else None
+    global_batch = processes * micro_batch * accumulation
+    for window in plan_epoch(rows, global_batch, 3, 0, lengths):
+        parts = split_window(window, processes, micro_batch, lengths)
+        assert len(parts) == processes
+        passes = {len(chunks) for chunks in parts}
+        assert len(passes) == 1  # collectives match
+        assert passes.pop() <= accumulation
+        chunks = [chunk for share in parts for chunk in share]
+        assert all(len(chunk) <= micro_batch for chunk in chunks)
+        assert sorted(np.concatenate(chunks)) == sorted(window)
+
+
+@settings(deadline=None)
+@given(ROWS, SEED)
+def test_steps_have_the_same_rows_for_1_2_and_4_processes(rows: int, seed: int) -> None:
+    lengths = lengths_for(rows, 2)
+    steps = []
+    for processes, micro_batch, accumulation in [(1, 8, 1), (2, 4, 1), (4, 1, 2), (1, 2, 4)]:
+        windows = plan_epoch(rows, processes * micro_batch * accumulation, seed, 1, lengths)
+        split = [split_window(w, processes, micro_batch, lengths) for w in windows]
+        steps.append(
+            [sorted(np.concatenate([c for share in parts for c in share])) for parts in split]
+        )
+    assert steps[0] == steps[1] == steps[2] == steps[3]
+
+
+def test_epochs_and_seeds_differ_and_both_are_shuffled() -> None:
+    for lengths in (None, lengths_for(200, 3)):
+        orders = [
+            tuple(np.concatenate(plan_epoch(200, 8, seed, epoch, lengths)))
+            for seed, epoch in [(0, 0), (0, 1), (0, 2), (1, 0)]
+        ]
+        assert len({*orders, tuple(range(200))}) == 5
+
+
+def padded_tokens(windows: list[np.ndarray], lengths: np.ndarray, micro_batch: int) -> int:
+    total = 0
+    for window in windows:
+        for chunk in split_window(window, 1, micro_batch, lengths)[0]:
+            total += len(chunk) * int(lengths[chunk].max())
+    return total
+
+
+def test_grouping_by_length_removes_nearly_all_padding() -> None:
+    lengths = lengths_for(4000, 4)
+    shuffled = padded_tokens(plan_epoch(4000, 16, 0, 0), lengths, 16)
+    grouped = padded_tokens(plan_epoch(4000, 16, 0, 0, lengths), lengths, 16)
+    real = int(lengths.sum())
+    assert shuffled > 2.5 * real  # what random batches cost
+    assert grouped < 1.1 * real
+
+
+def test_grouping_does_not_order_the_epoch_by_length() -> None:
+    lengths = lengths_for(4000, 5)
+    means = [lengths[w].mean() for w in plan_epoch(4000, 16, 0, 0, lengths)]
+    assert abs(np.corrcoef(np.arange(len(means)), means)[0, 1]) < 0.2
+
+
+@settings(deadline=None)
+@given(ROWS, st.integers(1, 70), SMALL, st.booleans())
+def test_evaluation_sees_every_row_once_with_equal_passes(
+    rows: int, batch_size: int, processes: int, with_lengths: bool
+) -> None:
+    lengths = lengths_for(rows, 6) if with_lengths else None
+    shares = [
+        evaluation_batches(rows, batch_size, rank, processes, lengths) for rank in range(processes)
+    ]
+    assert len({len(share) for share in shares}) == 1
+    batches = [batch for share in shares for batch in share]
+    assert all(len(batch) <= batch_size for batch in batches)
+    assert sorted(np.concatenate(batches)) == list(range(rows))
+    if lengths is not None:  # the longest first, so that too little memory shows at once
+        assert lengths[shares[0][0][0]] == lengths.max()
+
+
+def test_loaded_rows_carry_their_number_and_leave_the_global_random_state_alone() -> None:
+    data = datasets.Dataset.from_dict({"text": ["a", "bb", "ccc"], "length": [1, 2, 3]})
+    assert list(row_lengths(data)) == [1, 2, 3]
+    assert row_lengths(data.remove_columns("length")) is None
+
+    def collate(rows: list[dict]) -> dict[str, torch.Tensor]:
+        assert all(len(row["text"]) == row["index"] + 1 for row in rows)
+        assert {row["epoch"] for row in rows} == {7}
+        return {"index": torch.tensor([row["index"] for row in rows])}
+
+    before = torch.get_rng_state()
+    loader = load_batches(Rows(data, epoch=7), [np.array([2, 0]), np.array([1])], collate)
+    assert [batch["index"].tolist() for batch in loader] == [[2, 0], [1]]
+    assert torch.equal(torch.get_rng_state(), before)
+    assert Rows(data)[1] == {"text": "bb", "length": 2, "index": 1, "epoch": 0}
