@@ -108,9 +108,9 @@ def test_a_hub_that_keeps_us_waiting_is_given_up_after_two_seconds(ask, behaviou
     with listening(behaviour) as endpoint:
         start = time.perf_counter()
         assert endpoint in ask(endpoint)
-        assert 1.5 < time.perf_counter() - start < 2.6
+        assert 1.5 < time.perf_counter() - start < 3
         assert not network.hub_reachable()  # known by now
-        assert time.perf_counter() - start < 2.6
+        assert time.perf_counter() - start < 3
     assert is_offline()
 
 
@@ -152,7 +152,8 @@ print(time.perf_counter() - start)
 def test_no_loader_retries_once_the_hub_is_known_to_be_away(tmp_path):
     with listening(stay_silent) as endpoint:
         environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path)}
-        environment.pop("HF_HUB_OFFLINE", None)
+        for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"):
+            environment.pop(name, None)
         run = subprocess.run(
             [sys.executable, "-c", LOADERS],
             env=environment,
