@@ -10,6 +10,7 @@ from typing import Literal
 from toolkit.config import Invocation, RunConfig
 from toolkit.data.pretraining import PretrainingCollator, tokenize_documents
 from toolkit.data.texts import load_texts
+from toolkit.data.tokenization import input_limit
 from toolkit.data.tokenizer_training import train_wordpiece
 from toolkit.engine import fit
 from toolkit.entry import run_recipe
@@ -68,13 +69,14 @@ def main(invocation: Invocation[Config]) -> None:
         model, config.model or "new BERT", config.implementation, "pretraining"
     )
 
+    limit = input_limit(config.max_length, tokenizer, model.config)
     data = PretrainingData(
-        train=tokenize_documents(texts.train, tokenizer, config.max_length),
-        validation=tokenize_documents(texts.validation, tokenizer, config.max_length),
+        train=tokenize_documents(texts.train, tokenizer, limit),
+        validation=tokenize_documents(texts.validation, tokenizer, limit),
     )
     # Wrong next sentences are drawn from the documents of the same split.
     collate, collate_validation = (
-        PretrainingCollator(tokenizer, rows, config.max_length, config.seed, config.mask_share)
+        PretrainingCollator(tokenizer, rows, limit, config.seed, config.mask_share)
         for rows in (data.train, data.validation)
     )
     objective = Pretraining()

@@ -13,6 +13,7 @@ from toolkit.config import Invocation, RunConfig
 from toolkit.data.collate import ClassificationCollator
 from toolkit.data.config import TextDataConfig
 from toolkit.data.text_classification import tokenize
+from toolkit.data.tokenization import input_limit
 from toolkit.data.tokenizer_training import train_wordpiece
 from toolkit.engine import fit
 from toolkit.entry import run_recipe
@@ -79,7 +80,7 @@ def main(invocation: Invocation[Config]) -> None:
             name, head, implementation=config.implementation, label_names=data.label_names,
             allow_missing_weights=config.allow_missing_weights,
         )  # fmt: skip
-    data = tokenize(data, tokenizer, config.max_length)
+    data = tokenize(data, tokenizer, input_limit(config.max_length, tokenizer, model.config))
     collate = ClassificationCollator(tokenizer)
     if config.freeze is not None:
         freeze(model, config.freeze)

@@ -29,6 +29,8 @@ class TextDataConfig:
     """Test rows to use; null: all, or a tenth where they are split off."""
     split_seed: int = 0
     """Seed of splits that are made; apart from --seed, so that all runs test on the same rows."""
+    keep_leaks: bool = False
+    """Keep training rows whose text also stands in validation or test; they are removed if not."""
 
     def load_data(self) -> "TextClassificationData":
         """Read, check and split the data.
@@ -48,4 +50,5 @@ class TextDataConfig:
             validation_size=self.validation_size,
             test_size=self.test_size,
             split_seed=self.split_seed,
+            keep_leaks=self.keep_leaks,
         )

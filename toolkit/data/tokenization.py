@@ -70,6 +70,18 @@ def length_limit(
     return min(limits)
 
 
+def input_limit(
+    max_length: int, tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig
+) -> int:
+    """`length_limit` of a tokenizer and a model, once it is certain that they belong together.
+
+    Raises:
+        UserError: as `length_limit` and `check_tokenizer`.
+    """
+    check_tokenizer(tokenizer, config.vocab_size)
+    return length_limit(max_length, tokenizer, config)
+
+
 def usable_positions(config: PretrainedConfig) -> int | None:
     """Longest input a model takes: RoBERTa's 514 positions are 512 usable ones. None: no limit."""
     positions = getattr(config, "max_position_embeddings", None)
