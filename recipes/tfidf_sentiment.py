@@ -52,7 +52,7 @@ def main(invocation: Invocation[Config]) -> None:
 
     if run.accelerator.is_main_process:
         folder = run.directory / "model"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         joblib.dump(make_pipeline(vectorizer, *result.classifier), folder / "tfidf.joblib")
     model = {
         "name": "TF-IDF",
