@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -95,14 +97,15 @@ def load_pretrained(
         _set_labels(config, label_names)
     model_class = _model_class(name, config, head, implementation)
     try:
-        # Always float32: a folder saved in half precision would otherwise be trained in it.
-        model, info = model_class.from_pretrained(
-            source,
-            config=config,
-            dtype=torch.float32,
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-        )
+        with _quiet_loading():
+            # Always float32: a folder saved in half precision would otherwise be trained in it.
+            model, info = model_class.from_pretrained(
+                source,
+                config=config,
+                dtype=torch.float32,
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+            )
     except (OSError, ValueError, RuntimeError) as error:
         raise UserError(f"{name}: its weights cannot be read: {_first_line(error)}") from error
     new = _check_loading(name, model, info, allow_missing_weights)
@@ -174,6 +177,17 @@ def freeze(model: nn.Module, pattern: str) -> int:
         )
         raise UserError(f"freeze '{pattern}': no parameter has it in its name; there are {modules}")
     return frozen
+
+
+@contextmanager
+def _quiet_loading() -> Iterator[None]:
+    """transformers prints a table of missing weights; `_check_loading` says it in a line."""
+    before = transformers.utils.logging.get_verbosity()
+    transformers.utils.logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers.utils.logging.set_verbosity(before)
 
 
 def _read_config(name: str, source: str) -> Any:
