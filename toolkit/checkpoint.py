@@ -78,7 +78,7 @@ class CheckpointStore:
             The engine's state, or None when there is no complete checkpoint.
         """
         for step in reversed(self.steps()):
-            if (problem := self._problem(step)) is not None:
+            if (problem := self.problem(step)) is not None:
                 notify(f"skipping checkpoint step-{step}: {problem}")
                 continue
             return self.restore(step)
@@ -106,7 +106,7 @@ class CheckpointStore:
             if step not in kept:
                 shutil.rmtree(self.folder / f"step-{step}")
 
-    def _problem(self, step: int) -> str | None:
+    def problem(self, step: int) -> str | None:
         """What is wrong with a checkpoint, or None; the same answer on every process."""
         answer: list[str | None] = [None]
         if self.accelerator.is_main_process:
@@ -124,6 +124,8 @@ def find_damage(folder: Path) -> str | None:
     Returns:
         None when every file is there with its size and hash, else what is wrong.
     """
+    if not folder.is_dir():
+        return "it does not exist"
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -227,11 +227,14 @@ def train_step(training: Training, step: Step) -> dict[str, float]:
             accelerator.backward(loss * accelerator.num_processes)
     mean_loss = accelerator.reduce(loss_sum, reduction="sum").item()
     if not math.isfinite(mean_loss):
-        raise UserError(_not_finite(mean_loss, step, state, learning_rate))
+        raise UserError(_not_finite("loss", mean_loss, step, state, learning_rate))
     report = {"loss": mean_loss, "learning_rate": learning_rate}
     if train.max_grad_norm is not None:
-        norm = accelerator.clip_grad_norm_(model.parameters(), train.max_grad_norm)
-        report["grad_norm"] = float(norm)
+        norm = float(accelerator.clip_grad_norm_(model.parameters(), train.max_grad_norm))
+        # A loss scaler skips such a step by itself and goes on with a smaller scale.
+        if not math.isfinite(norm) and accelerator.scaler is None:
+            raise UserError(_not_finite("gradient norm", norm, step, state, learning_rate))
+        report["grad_norm"] = norm
     training.optimizer.step()
     training.optimizer.zero_grad()
     state.updates += not accelerator.optimizer_step_was_skipped
@@ -249,7 +252,9 @@ def schedule_factor(updates: int, total_steps: int, train: TrainConfig) -> float
         return updates / warmup
     if train.schedule == "constant":
         return 1.0
-    progress = min((updates - warmup) / max(total_steps - warmup, 1), 1.0)
+    if updates >= total_steps:  # also where the warm-up takes all steps
+        return 0.0
+    progress = (updates - warmup) / (total_steps - warmup)
     return 1 - progress if train.schedule == "linear" else (1 + math.cos(math.pi * progress)) / 2
 
 
@@ -258,8 +263,13 @@ def build_optimizer(model: nn.Module, train: TrainConfig) -> Optimizer:
 
     Norms and biases are the vectors among the parameters (Devlin et al. 2019, appendix A.2, and
     HuggingFace's Trainer exempt the same ones).
+
+    Raises:
+        UserError: no parameter is left to train.
     """
     trained = [p for p in model.parameters() if p.requires_grad]
+    if not trained:
+        raise UserError("every parameter of the model is frozen: nothing is left to train.")
     groups = [
         {"params": [p for p in trained if p.ndim > 1], "weight_decay": train.weight_decay},
         {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
@@ -286,9 +296,23 @@ def _resume(run: Run[Any], store: CheckpointStore) -> TrainState:
             f"--resume {run.directory}: it was started with {state.processes} processes, now there "
             f"are {run.accelerator.num_processes}. Resume with {state.processes}."
         )
+    if state.best_step not in (None, state.step):
+        _forget_damaged_best(store, state)
     run.forget_after(state.step)
     notify(f"resuming {run.directory} after step {state.step}")
     return state
+
+
+def _forget_damaged_best(store: CheckpointStore, state: TrainState) -> None:
+    """Go on without a best checkpoint that cannot be loaded at the end: the next one counts."""
+    assert state.best_step is not None
+    problem = store.problem(state.best_step)
+    if problem is not None:
+        notify(
+            f"warning: the best checkpoint so far, step-{state.best_step}, is lost ({problem}); "
+            f"the best is chosen anew from step {state.step + 1} on"
+        )
+        state.best_step, state.best_metrics, state.waited = None, {}, 0
 
 
 def _account(training: Training, step: Step, seconds: float) -> None:
@@ -357,11 +381,13 @@ def _evaluate(training: Training) -> bool:
     return improved
 
 
-def _not_finite(loss: float, step: Step, state: TrainState, learning_rate: float) -> str:
+def _not_finite(
+    what: str, value: float, step: Step, state: TrainState, learning_rate: float
+) -> str:
     rows = ", ".join(str(i) for i in step.rows[:20])
     more = f" and {len(step.rows) - 20} more" if len(step.rows) > 20 else ""
     return (
-        f"the loss became {loss} in step {state.step + 1} (learning rate {learning_rate:.3g}, "
+        f"the {what} became {value} in step {state.step + 1} (learning rate {learning_rate:.3g}, "
         f"training rows {rows}{more}). The weights were not updated with it; the last checkpoint "
         "is intact. Try a lower --train.learning_rate, or look at these rows."
     )

@@ -46,6 +46,7 @@ def fit_linear(
             inverse strength of its L2 penalty.
         features: what the pipeline takes, by split.
     """
+    run.forget_after(-1)  # a resumed run chooses anew
     labels = {split: np.asarray(getattr(data, split)["label"][:]) for split in features}
     fitted, accuracies = {}, {}
     for penalty in penalties:

@@ -13,7 +13,7 @@ from typing import Any, Generic
 import torch
 import transformers
 from accelerate import Accelerator
-from accelerate.utils import broadcast_object_list, set_seed
+from accelerate.utils import GradientAccumulationPlugin, broadcast_object_list, set_seed
 
 from toolkit.config import ConfigT, Invocation, save_config
 from toolkit.console import notify
@@ -45,10 +45,11 @@ class Run(Generic[ConfigT]):
             self.directory, self.accelerator, count_up=self.config.run_id is None
         )
         if self.accelerator.is_main_process:
-            save_config(self.config, self.directory / "config.yaml")
             self.write_json(
                 "environment.json", describe_environment() | {"command": command_line()}
             )
+            # The last of the two: a folder with a config.yaml is a run that can be resumed.
+            save_config(self.config, self.directory / "config.yaml")
             notify(f"run directory {self.directory}")
             notify(f"if interrupted, run the same command with only --resume {self.directory}")
 
@@ -75,7 +76,9 @@ class Run(Generic[ConfigT]):
         if self.accelerator.is_main_process and path.exists():
             lines = path.read_text(encoding="utf-8").splitlines()
             kept = [line for line in lines if _step_of(line) <= step]
-            path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+            partial = path.with_name(path.name + ".partial")
+            partial.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
+            partial.rename(path)
 
     def write_json(self, name: str, content: Any) -> None:
         """Write ``<run directory>/<name>`` whole or not at all (main process only)."""
@@ -97,7 +100,7 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
             already, or the run to resume is complete.
     """
     config = invocation.config
-    accelerator = Accelerator(mixed_precision=config.train.mixed_precision)
+    accelerator = _start_accelerator(config.train.mixed_precision)
     _check_processes(accelerator)
     transformers.utils.logging.disable_progress_bar()  # its bars would fight with ours
     directory = invocation.resume_from
@@ -111,6 +114,20 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
     if config.run_id is not None and directory.exists():
         raise UserError(_exists_already(directory))
     return _seeded(Run(recipe, config, directory, accelerator, resumed=False))
+
+
+def _start_accelerator(mixed_precision: str | None) -> Accelerator:
+    # The engine divides by the loss terms of a whole step. Without this plugin accelerate would
+    # divide once more by the number that `accelerate launch --gradient_accumulation_steps` sets.
+    whole_steps = GradientAccumulationPlugin(num_steps=1)
+    try:
+        return Accelerator(
+            mixed_precision=mixed_precision, gradient_accumulation_plugin=whole_steps
+        )
+    except ValueError as error:
+        if mixed_precision is None:
+            raise
+        raise UserError(f"--train.mixed_precision {mixed_precision}: {error}") from error
 
 
 def _seeded(run: Run[ConfigT]) -> Run[ConfigT]:
