@@ -11,6 +11,8 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from scratch_models.hub.mapping import saving_table, to_own_names
 
+_PUSH_OPTIONS = ("repo_id", "commit_message", "private", "create_pr", "revision")
+
 
 class ScratchPreTrainedModel(PreTrainedModel):
     """A model with our own modules and names that lives on HuggingFace's checkpoints.
@@ -66,7 +68,7 @@ class ScratchPreTrainedModel(PreTrainedModel):
 
         A process that has never heard of this package loads the folder with the Auto classes.
         """
-        hub_kwargs = {k: kwargs.pop(k) for k in ("repo_id", "commit_message") if k in kwargs}
+        hub_kwargs = {key: kwargs.pop(key) for key in _PUSH_OPTIONS if key in kwargs}
         used_at_load: Any = getattr(self, "_weight_conversions", None)
         self._weight_conversions = saving_table(self)
         try:
@@ -75,7 +77,9 @@ class ScratchPreTrainedModel(PreTrainedModel):
             self._weight_conversions = used_at_load
         self._save_config(save_directory, is_main_process)
         if push_to_hub and is_main_process:
-            repo_id = hub_kwargs.pop("repo_id", os.path.basename(os.path.normpath(save_directory)))
+            # Only now, as transformers would upload the config before it names the right class.
+            folder_name = os.path.basename(os.path.normpath(save_directory))
+            repo_id = hub_kwargs.pop("repo_id", folder_name)
             self.push_to_hub(repo_id, token=kwargs.get("token"), **hub_kwargs)
 
     def _save_config(self, save_directory: str | os.PathLike, is_main_process: bool) -> None:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedConfig
 from transformers.masking_utils import sdpa_mask
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from scratch_models.layers.masks import hide_masked_scores, to_score_mask
 
@@ -167,7 +168,7 @@ class MultiHeadAttention(nn.Module):
         """The implementation in use: output [batch, queries, heads, head_dim] and weights."""
         attention = scratch_attention
         if self.config is not None:
-            attention = AttentionInterface().get_interface(
+            attention = ALL_ATTENTION_FUNCTIONS.get_interface(
                 self.config._attn_implementation, scratch_attention
             )
         dropout = self.dropout if self.training else 0.0

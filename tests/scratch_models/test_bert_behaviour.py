@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 
 import pytest
 import torch
@@ -147,6 +148,24 @@ def test_attention_maps_are_real_under_every_implementation(
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
         torch.testing.assert_close(ours.sum(-1), torch.ones(2, 4, 7))
         assert (ours[1, :, :, 3:] == 0).all() == padded
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="flex attention needs a C++ compiler")
+def test_flex_attention_equals_huggingface_and_gives_its_maps(tiny_config, tiny_pair) -> None:
+    config = tiny_config(hidden_size=64)  # the kernel wants heads of at least 16
+    scratch, reference = tiny_pair(config, "model", "flex_attention")
+    ids = torch.randint(61, (2, 9))
+    mask = torch.ones_like(ids)
+    mask[1, 5:] = 0
+    with torch.no_grad():
+        ours = scratch(ids, attention_mask=mask, output_attentions=True)
+        theirs = reference(ids, attention_mask=mask).last_hidden_state
+        reference.set_attn_implementation("eager")
+        maps = reference(ids, attention_mask=mask, output_attentions=True).attentions
+    torch.testing.assert_close(ours.last_hidden_state, theirs, atol=1e-5, rtol=0)
+    for own, expected in zip(ours.attentions, maps, strict=True):
+        torch.testing.assert_close(own, expected, atol=1e-5, rtol=0)
 
 
 def test_attention_maps_asked_for_by_the_config(tiny_config) -> None:

@@ -208,6 +208,25 @@ def test_label_names_reach_the_saved_config(tiny_config, tmp_path) -> None:
     assert loaded.config.id2label == names
 
 
+def test_a_push_uploads_the_config_with_huggingface_s_class(
+    tiny_config, tmp_path, monkeypatch
+) -> None:
+    pushed = []
+
+    def push_to_hub(self, repo_id: str, **options) -> None:
+        self.save_pretrained(tmp_path / "uploaded")  # what transformers does before uploading
+        pushed.append((repo_id, options))
+
+    monkeypatch.setattr(ScratchBertModel, "push_to_hub", push_to_hub)
+    model = ScratchBertModel(tiny_config())
+    model.save_pretrained(tmp_path / "mine", push_to_hub=True, repo_id="me/bert", private=True)
+    model.save_pretrained(tmp_path / "mine", push_to_hub=True, token="t")
+    assert pushed == [("me/bert", {"token": None, "private": True}), ("mine", {"token": "t"})]
+    for folder in ("mine", "uploaded"):
+        saved = json.loads((tmp_path / folder / "config.json").read_text())
+        assert saved["architectures"] == ["BertModel"]
+
+
 def test_the_checkpoint_of_another_architecture_is_refused(tiny_config, tmp_path) -> None:
     config = RobertaConfig(
         vocab_size=61, hidden_size=32, num_hidden_layers=1, num_attention_heads=4

@@ -55,7 +55,11 @@ def run(args: argparse.Namespace) -> int:
     console.print(_table(report))
     if report.missing:
         names = ", ".join(report.missing)
-        console.print(f"not in the checkpoint, so equal random values: {names}", markup=False)
+        console.print(
+            f"not in the checkpoint, so the same random values on both sides: {names}",
+            soft_wrap=True,
+            markup=False,
+        )
     console.print(_verdict(report), soft_wrap=True)
     if args.json:
         _write_json(report, args.json)
