@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
-from scratch_models.hub.mapping import saving_table, to_own_names
+from scratch_models.hub.mapping import adapter_key_mapping, saving_table, to_own_names
 
 _PUSH_OPTIONS = ("repo_id", "commit_message", "private", "create_pr", "revision")
 
@@ -90,6 +90,11 @@ class ScratchPreTrainedModel(PreTrainedModel):
         self.config.architectures = [self.huggingface_class]
         if self.should_save_on_this_rank(is_main_process):
             self.config.save_pretrained(save_directory)
+
+    @property
+    def _checkpoint_conversion_mapping(self) -> dict[str, str]:
+        """Read by peft: adapters trained on HuggingFace's class load into ours."""
+        return adapter_key_mapping(self)
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False

@@ -60,6 +60,10 @@ class OldName(WeightRenaming):
         return super().reverse_transform() if self.written else self
 
 
+_tables: dict[str, list[Rename]] = {}
+"""The table of every class, as it was registered."""
+
+
 def register_names(class_name: str, table: list[Rename], base_model_prefix: str = "") -> None:
     """Teach transformers' loader the names of a model class.
 
@@ -80,12 +84,27 @@ def register_names(class_name: str, table: list[Rename], base_model_prefix: str 
         for row in table
     ]
     register_checkpoint_conversion_mapping(class_name, legacy + rows, overwrite=True)
+    _tables[class_name] = table
 
 
 def _path_pattern(path: str, base_model_prefix: str) -> str:
     """A regular expression for a path from the root; the loader closes it at the end of a name."""
     root = rf"(?:^|(?<=^{re.escape(base_model_prefix)}\.))" if base_model_prefix else "^"
     return root + re.escape(path).replace(r"\*", r"(\d+)")
+
+
+def adapter_key_mapping(model: PreTrainedModel) -> dict[str, str]:
+    """Regular expressions that turn adapter weights (peft) of HuggingFace's class into ours.
+
+    peft applies them to names such as `bert.encoder.layer.0.attention.self.query.lora_A.weight`.
+    Adapters trained on our class match none and stay as they are.
+    """
+    mapping = {}
+    for module in model.modules():
+        for row in _tables.get(type(module).__name__, ()):
+            pattern = re.escape(row.hub).replace(r"\*", r"(\d+)")
+            mapping[rf"(^|\.){pattern}(?=\.)"] = r"\1" + row.ours.replace("*", r"\2")
+    return mapping
 
 
 def saving_table(model: PreTrainedModel) -> list[WeightTransform]:

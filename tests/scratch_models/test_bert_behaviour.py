@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from scratch_models import ScratchBertForMaskedLM, ScratchBertModel
+from scratch_models import ScratchBertModel
 
 IMPLEMENTATIONS = ["sdpa", "eager", "scratch"]
 
@@ -234,24 +234,3 @@ def test_resizing_keeps_the_tie_and_the_bias(
     assert json.loads((tmp_path / "config.json").read_text())["vocab_size"] == size
     again = type(scratch).from_pretrained(tmp_path)
     torch.testing.assert_close(again(ids)[0], ours)
-
-
-def test_default_adapters_find_their_layers_and_merge(tiny_config, tmp_path) -> None:
-    from peft import LoraConfig, PeftModel, get_peft_model
-    from transformers import BertForMaskedLM
-
-    base = ScratchBertForMaskedLM(tiny_config()).eval()
-    base.save_pretrained(tmp_path / "base")
-    adapted = get_peft_model(copy.deepcopy(base), LoraConfig(r=4, init_lora_weights=False)).eval()
-    adapted_layers = {name for name, _ in adapted.named_modules() if name.endswith("lora_A")}
-    assert len(adapted_layers) == 4  # query and value of two layers
-    ids = torch.randint(61, (2, 6))
-    expected = adapted(ids).logits
-    assert not torch.allclose(expected, base(ids).logits, atol=1e-3)
-    adapted.save_pretrained(tmp_path / "adapter")
-    again = ScratchBertForMaskedLM.from_pretrained(tmp_path / "base")
-    again = PeftModel.from_pretrained(again, tmp_path / "adapter").eval()
-    torch.testing.assert_close(again(ids).logits, expected)
-    adapted.merge_and_unload().save_pretrained(tmp_path / "merged")
-    merged = BertForMaskedLM.from_pretrained(tmp_path / "merged")
-    torch.testing.assert_close(merged(ids).logits, expected, atol=1e-4, rtol=1e-4)
