@@ -8,7 +8,7 @@ Your own reviews: accelerate launch recipes/bert_sentiment.py --dataset reviews.
 from dataclasses import dataclass, field
 from typing import Literal
 
-from toolkit.adapters import LoraSettings, add_lora, merge
+from toolkit.adapters import LoraSettings, add_lora, merge, save_adapter
 from toolkit.config import Invocation, RunConfig
 from toolkit.data.collate import ClassificationCollator
 from toolkit.data.config import TextDataConfig
@@ -102,7 +102,7 @@ def main(invocation: Invocation[Config]) -> None:
         scores = score_splits(run, result.model, data, objective, collate)
         trained = result.model
         if config.method == "lora":
-            save_model(run, trained, tokenizer, folder="adapter")
+            save_adapter(run, trained, tokenizer)
             trained = merge(trained)
         save_model(run, trained, tokenizer)
 

@@ -50,14 +50,15 @@ def fresh_accelerator(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def easy_reviews(rows: int, seed: int = 0) -> list[tuple[str, int]]:
-    """Texts of very different length whose label one of their characters gives away."""
+    """Texts of very different length; a third of their characters gives the label away."""
     generator = random.Random(seed)
     found: dict[str, int] = {}
     while len(found) < rows:
         label = len(found) % 2
-        filler = [generator.choice(OTHER) for _ in range(generator.randint(2, 24))]
-        filler[generator.randrange(len(filler))] = generator.choice(GOOD if label else BAD)
-        found.setdefault("".join(filler), label)
+        letters = [generator.choice(OTHER) for _ in range(generator.randint(3, 24))]
+        for place in generator.sample(range(len(letters)), len(letters) // 3):
+            letters[place] = generator.choice(GOOD if label else BAD)
+        found.setdefault("".join(letters), label)
     return list(found.items())
 
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
+from transformers.core_model_loading import revert_weight_conversion
 
+from scratch_models import ScratchPreTrainedModel
+from scratch_models.hub.mapping import saving_table
 from toolkit.console import notify
 from toolkit.errors import UserError
+from toolkit.run import Run
 
 
 @dataclass
@@ -59,6 +69,55 @@ def add_lora(model: nn.Module, settings: LoraSettings, new_modules: list[str]) -
         modules_to_save=new_modules,
     )
     return get_peft_model(model, config)
+
+
+def save_adapter(run: Run[Any], model: Any, tokenizer: Any) -> None:
+    """Save a LoRA model's updates, its new modules and the tokenizer in ``adapter/`` of the run.
+
+    They get HuggingFace's names: peft puts them on HuggingFace's own class as on ours. Under
+    our names it would leave out all updates on HuggingFace's, with a warning only.
+    """
+    if run.accelerator.is_main_process:
+        folder = run.directory / "adapter"
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        if isinstance(base := model.get_base_model(), ScratchPreTrainedModel):
+            _rename_for_huggingface(base, folder)
+
+
+def _rename_for_huggingface(base: ScratchPreTrainedModel, folder: Path) -> None:
+    file = folder / "adapter_model.safetensors"
+    weights, updates = load_file(file), re.compile(r"base_model\.model\.(.+)\.(lora_[AB]\.weight)")
+    found = {key: match for key in weights if (match := updates.fullmatch(key))}
+    names = _huggingface_names(base, {match[1] for match in found.values()})
+    renamed = {
+        f"base_model.model.{names[found[key][1]]}.{found[key][2]}" if key in found else key: weight
+        for key, weight in weights.items()
+    }
+    save_file(renamed, file, metadata={"format": "pt"})
+    if any(_leaf(ours) != _leaf(theirs) for ours, theirs in names.items()):
+        settings = folder / "adapter_config.json"
+        content = json.loads(settings.read_text(encoding="utf-8"))
+        content["target_modules"] = sorted(names.values())
+        settings.write_text(json.dumps(content, indent=2), encoding="utf-8")
+
+
+def _huggingface_names(model: ScratchPreTrainedModel, modules: Iterable[str]) -> dict[str, str]:
+    """What HuggingFace's class calls our modules: both are paths from the root of the model."""
+    used_at_load: Any = getattr(model, "_weight_conversions", None)
+    model._weight_conversions = saving_table(model)
+    try:
+        names = {}
+        for module in modules:
+            (key,) = revert_weight_conversion(model, {f"{module}.weight": torch.empty(0)})
+            names[module] = key.removesuffix(".weight")
+        return names
+    finally:
+        model._weight_conversions = used_at_load
+
+
+def _leaf(path: str) -> str:
+    return path.rsplit(".", 1)[-1]
 
 
 def merge(model: Any) -> nn.Module:

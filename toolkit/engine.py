@@ -123,12 +123,14 @@ def fit(
         collate_validation: for validation rows that need another collator than ``collate``.
 
     Raises:
-        UserError: the loss became NaN or infinite; names step, rows and learning rate.
+        UserError: the loss or the gradient became NaN or infinite; names step, rows and learning
+            rate. Or no parameter is left to train.
     """
-    run.begin()
     train, accelerator = run.config.train, run.accelerator
     steps_per_epoch, total_steps = count_steps(len(data.train), train, accelerator.num_processes)
-    model, optimizer = accelerator.prepare(model, build_optimizer(model, train))
+    optimizer = build_optimizer(model, train)
+    run.begin()
+    model, optimizer = accelerator.prepare(model, optimizer)
     store = CheckpointStore(run.directory / "checkpoints", accelerator, train.keep_checkpoints)
     # From here on every process draws its own dropout masks.
     torch.manual_seed(run.config.seed + accelerator.process_index)

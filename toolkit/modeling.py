@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 import transformers
+from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoConfig, AutoTokenizer, BertConfig
 
@@ -59,14 +60,15 @@ def load_tokenizer(name: str) -> Any:
         UserError: the folder holds no tokenizer.
     """
     source = resolve_model(name)
+    if Path(source).is_dir() and not _has_tokenizer(Path(source)):
+        # transformers would make a tokenizer that knows five tokens.
+        raise UserError(
+            f"{name}: the folder has no tokenizer (expected tokenizer.json or vocab.txt). Copy "
+            "these files from the model it was made from."
+        )
     try:
         return AutoTokenizer.from_pretrained(source)
     except (OSError, ValueError) as error:
-        if Path(source).is_dir() and not _has_tokenizer(Path(source)):
-            raise UserError(
-                f"{name}: the folder has no tokenizer (expected tokenizer.json or vocab.txt). Copy "
-                "these files from the model it was made from."
-            ) from None
         raise UserError(f"{name}: its tokenizer cannot be read: {_first_line(error)}") from error
 
 
@@ -106,7 +108,7 @@ def load_pretrained(
                 ignore_mismatched_sizes=True,
                 output_loading_info=True,
             )
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise UserError(f"{name}: its weights cannot be read: {_first_line(error)}") from error
     new = _check_loading(name, model, info, allow_missing_weights)
     return LoadedModel(model, new)
@@ -127,7 +129,10 @@ def new_bert(
     Raises:
         UserError: the heads do not divide the width.
     """
-    if shape.hidden_size % shape.heads:
+    for key, number in (("layers", shape.layers), ("heads", shape.heads)):
+        if number < 1:
+            raise UserError(f"--shape.{key} {number}: expected at least 1")
+    if shape.hidden_size < 1 or shape.hidden_size % shape.heads:
         raise UserError(
             f"--shape.heads {shape.heads} does not divide --shape.hidden_size {shape.hidden_size}"
         )
@@ -258,7 +263,10 @@ def _some(names: list[str], most: int = 8) -> str:
 
 
 def _has_tokenizer(folder: Path) -> bool:
-    names = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
+    names = (
+        "tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "tokenizer.model",
+        "spiece.model", "sentencepiece.bpe.model",
+    )  # fmt: skip
     return any((folder / name).is_file() for name in names)
 
 

@@ -120,14 +120,13 @@ def _start_accelerator(mixed_precision: str | None) -> Accelerator:
     # The engine divides by the loss terms of a whole step. Without this plugin accelerate would
     # divide once more by the number that `accelerate launch --gradient_accumulation_steps` sets.
     whole_steps = GradientAccumulationPlugin(num_steps=1)
-    try:
-        return Accelerator(
-            mixed_precision=mixed_precision, gradient_accumulation_plugin=whole_steps
-        )
-    except ValueError as error:
-        if mixed_precision is None:
-            raise
-        raise UserError(f"--train.mixed_precision {mixed_precision}: {error}") from error
+    accelerator = Accelerator(
+        mixed_precision=mixed_precision, gradient_accumulation_plugin=whole_steps
+    )
+    if accelerator.mixed_precision == "fp16" and accelerator.device.type == "cpu":
+        # accelerate would compute in fp32 and call it fp16.
+        raise UserError("fp16 needs a GPU; on a CPU leave --train.mixed_precision out, or try bf16")
+    return accelerator
 
 
 def _seeded(run: Run[ConfigT]) -> Run[ConfigT]:
