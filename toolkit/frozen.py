@@ -68,7 +68,8 @@ def fit_frozen(
     it takes to get this classifier, as ``fit`` counts its training steps.
     """
     run.begin()
-    encoder = run.accelerator.prepare(encoder.requires_grad_(False))
+    # evaluation_mode: DistributedDataParallel takes no model without gradients.
+    encoder = run.accelerator.prepare_model(encoder.requires_grad_(False), evaluation_mode=True)
     features, seconds = {}, {}
     for split in ("train", "validation", "test"):
         started = time.perf_counter()

@@ -1,0 +1,184 @@
+"""A recipe killed at any moment and resumed ends in the bits of one that was left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+
+Start = Callable[..., Any]
+RECIPE = "bert_sentiment"
+
+
+@pytest.fixture(scope="session")
+def arguments(tiny_bert: Path, reviews: Path) -> tuple[object, ...]:
+    """Two epochs of 13 steps of three passes, the last one uneven; dropout; best kept beside."""
+    return (
+        "--dataset", reviews, "--model", tiny_bert, "--train.epochs", "2",
+        "--train.batch-size", "4", "--train.accumulation-steps", "3", "--train.save-every", "2",
+        "--train.learning-rate", "0.005", "--train.log-every", "1", "--train.evaluate-every", "5",
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def whole(
+    start_process: Start, tmp_path_factory: pytest.TempPathFactory, arguments: tuple[object, ...]
+) -> Path:
+    """The run that nothing happens to."""
+    root = tmp_path_factory.mktemp("whole")
+    process = start_process(root / "log", RECIPE, *arguments, "--output-dir", root, "--run-id", "a")
+    process.join(120)
+    assert process.exitcode == 0, (root / "log").read_text(encoding="utf-8")
+    return root / RECIPE / "a"
+
+
+def log_of(run: Path) -> list[dict[str, Any]]:
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in lines]
+
+
+def steps_logged(run: Path) -> int:
+    try:
+        return (run / "metrics.jsonl").read_text(encoding="utf-8").count('"learning_rate"')
+    except OSError:
+        return 0
+
+
+def kill_after(process: Any, run: Path, step: int, delay: float) -> None:
+    """SIGKILL once a step is logged and so many seconds have passed."""
+    deadline = time.monotonic() + 60
+    while steps_logged(run) < step and process.is_alive():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+    time.sleep(delay)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join(30)
+    assert process.exitcode == -signal.SIGKILL
+
+
+def assert_equal_runs(run: Path, whole: Path) -> None:
+    ours, theirs = (load_file(r / "model" / "model.safetensors") for r in (run, whole))
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        assert value.equal(theirs[name]), name
+    assert log_of(run) == log_of(whole)
+    mine, other = (json.loads((r / "summary.json").read_text()) for r in (run, whole))
+    for part in ("model", "data", "validation", "test"):
+        assert mine[part] == other[part]
+    assert mine["training"]["best_step"] == other["training"]["best_step"]
+    for file in ("predictions/test.parquet", "predictions/validation.parquet"):
+        assert (run / file).read_bytes() == (whole / file).read_bytes()
+
+
+def kill_and_resume(
+    start_process: Start,
+    root: Path,
+    arguments: tuple[object, ...],
+    moments: list[tuple[int, float]],
+) -> Path:
+    """Start, kill at the given moments (step, seconds after it), resume each time to the end."""
+    run = root / RECIPE / "a"
+    command: tuple[object, ...] = (*arguments, "--output-dir", root, "--run-id", "a")
+    for step, delay in moments:
+        process = start_process(root / "log", RECIPE, *command)
+        kill_after(process, run, step, delay)
+        assert not (run / "summary.json").exists()
+        command = ("--resume", run)
+    process = start_process(root / "log", RECIPE, *command)
+    process.join(120)
+    assert process.exitcode == 0, (root / "log").read_text(encoding="utf-8")
+    return run
+
+
+def test_killed_in_both_epochs_and_resumed_twice(
+    start_process: Start, tmp_path: Path, whole: Path, arguments: tuple[object, ...]
+) -> None:
+    generator = random.Random(20)
+    first, second = generator.randint(2, 9), generator.randint(14, 22)
+    run = kill_and_resume(
+        start_process, tmp_path, arguments, [(first, 0.01), (second, generator.random() / 50)]
+    )
+    assert_equal_runs(run, whole)
+    assert "resuming" in (tmp_path / "log").read_text(encoding="utf-8")
+    started = json.loads((run / "environment.json").read_text())["command"]
+    assert "--resume" not in json.loads((run / "summary.json").read_text())["command"]
+    assert json.loads((run / "summary.json").read_text())["command"] == started
+
+
+def test_a_damaged_newest_checkpoint_costs_only_its_steps(
+    start_process: Start, tmp_path: Path, whole: Path, arguments: tuple[object, ...]
+) -> None:
+    run = tmp_path / RECIPE / "a"
+    keep = ("--train.keep-checkpoints", "2")
+    process = start_process(
+        tmp_path / "log", RECIPE, *arguments, *keep, "--output-dir", tmp_path, "--run-id", "a"
+    )
+    kill_after(process, run, 17, 0.0)
+    steps = sorted(int(path.name[5:]) for path in (run / "checkpoints").glob("step-*"))
+    newest = run / "checkpoints" / f"step-{steps[-1]}"
+    weights = newest / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    resumed = start_process(tmp_path / "log", RECIPE, "--resume", run)
+    resumed.join(120)
+    said = (tmp_path / "log").read_text(encoding="utf-8")
+    assert resumed.exitcode == 0, said
+    assert f"skipping checkpoint step-{steps[-1]}: model.safetensors has 100 bytes" in said
+    assert_equal_runs(run, whole)
+
+
+def test_interrupted_by_ctrl_c_it_says_so_and_can_be_resumed(
+    start_process: Start, tmp_path: Path, whole: Path, arguments: tuple[object, ...]
+) -> None:
+    run = tmp_path / RECIPE / "a"
+    process = start_process(
+        tmp_path / "log", RECIPE, *arguments, "--output-dir", tmp_path, "--run-id", "a"
+    )
+    while steps_logged(run) < 8 and process.is_alive():
+        time.sleep(0.002)
+    os.kill(process.pid, signal.SIGINT)
+    process.join(30)
+    said = (tmp_path / "log").read_text(encoding="utf-8")
+    assert process.exitcode == 130, said
+    assert "Traceback" not in said
+    assert f"--resume {run}" in said
+    resumed = start_process(tmp_path / "log", RECIPE, "--resume", run)
+    resumed.join(120)
+    assert resumed.exitcode == 0
+    assert_equal_runs(run, whole)
+
+
+def test_a_killed_classic_baseline_resumes_too(
+    start_process: Start, tmp_path: Path, runs: dict[str, Path]
+) -> None:
+    """Everything but the summary is there, as after a kill at the last moment."""
+    run = tmp_path / "tfidf"
+    shutil.copytree(runs["tfidf"], run)
+    (run / "summary.json").unlink()
+    process = start_process(tmp_path / "log", "tfidf_sentiment", "--resume", run)
+    process.join(120)
+    assert process.exitcode == 0, (tmp_path / "log").read_text(encoding="utf-8")
+    assert log_of(run) == log_of(runs["tfidf"])
+    ours, theirs = (json.loads((r / "summary.json").read_text()) for r in (run, runs["tfidf"]))
+    assert ours["test"] == theirs["test"]
+
+
+@pytest.mark.slow
+def test_killed_at_twenty_random_moments(
+    start_process: Start, tmp_path: Path, whole: Path, arguments: tuple[object, ...]
+) -> None:
+    generator = random.Random(2)
+    for number in range(20):
+        root = tmp_path / str(number)
+        root.mkdir()
+        moment = (generator.randint(1, 24), generator.random() / 10)
+        run = kill_and_resume(start_process, root, arguments, [moment])
+        assert_equal_runs(run, whole)

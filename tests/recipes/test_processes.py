@@ -1,0 +1,169 @@
+"""Two connected processes compute what one does; two that are not connected are refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+from safetensors.torch import load_file
+
+Start = Callable[..., Any]
+RECIPES = Path(__file__).parents[2] / "recipes"
+
+
+@pytest.fixture(scope="session")
+def arguments(exact_bert: Path, reviews: Path) -> tuple[object, ...]:
+    """149 training rows (an uneven tail), 18 to evaluate on: less than a batch for each of two."""
+    return (
+        "--dataset", reviews, "--model", exact_bert, "--train.epochs", "2",
+        "--train.learning-rate", "0.005", "--train.log-every", "1", "--run-id", "a",
+        "--validation-size", "17", "--train.eval-batch-size", "16",
+    )  # fmt: skip
+
+
+def free_port() -> str:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])
+
+
+def start_two(start_process: Start, log: Path, *argv: object, **environment: str) -> list[Any]:
+    """Two processes as torchrun starts them."""
+    shared = {
+        "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": free_port(), **environment,
+    }  # fmt: skip
+    return [
+        start_process(log, "bert_sentiment", *argv, RANK=rank, LOCAL_RANK=rank, **shared)
+        for rank in ("0", "1")
+    ]
+
+
+def join(processes: list[Any], log: Path) -> list[int]:
+    for process in processes:
+        process.join(90)
+    if any(process.is_alive() for process in processes):
+        for process in processes:
+            process.kill()
+        pytest.fail("processes hang:\n" + log.read_text(encoding="utf-8"))
+    return [process.exitcode for process in processes]
+
+
+def log_of(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def assert_same_results(two: Path, one: Path) -> None:
+    """Within rounding: losses, evaluations, predictions, weights; and every row counted once."""
+    logs = [log_of(two), log_of(one)]
+    assert [line["step"] for line in logs[0]] == [line["step"] for line in logs[1]]
+    for ours, theirs in zip(*logs, strict=True):
+        if "loss" in theirs:
+            assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-4)
+            assert ours["learning_rate"] == theirs["learning_rate"]
+            assert (ours["examples"], ours["tokens"]) == (theirs["examples"], theirs["tokens"])
+        else:
+            assert ours["validation"] == pytest.approx(theirs["validation"], abs=1e-3)
+    for split in ("validation", "test"):
+        tables = [pandas.read_parquet(r / "predictions" / f"{split}.parquet") for r in (two, one)]
+        assert list(tables[0]["id"]) == list(tables[1]["id"])
+        ours, theirs = (np.stack(table["probabilities"]) for table in tables)
+        assert np.abs(ours - theirs).max() < 1e-3
+    summaries = [json.loads((r / "summary.json").read_text()) for r in (two, one)]
+    assert [s["environment"]["processes"] for s in summaries] == [2, 1]
+    assert summaries[0]["validation"]["accuracy"]["n"] == 17
+    for part in ("validation", "test"):
+        assert summaries[0][part] == summaries[1][part]
+    assert summaries[0]["data"] == summaries[1]["data"]
+    assert summaries[0]["training"]["steps"] == summaries[1]["training"]["steps"]
+    weights = [load_file(r / "model" / "model.safetensors") for r in (two, one)]
+    for name, value in weights[0].items():
+        if name.endswith("key.bias"):
+            continue  # its gradient is zero but for rounding, which Adam blows up to full steps
+        assert (value - weights[1][name]).abs().max() < 1e-3, name
+
+
+@pytest.fixture(scope="session")
+def one_process(
+    start_process: Start, tmp_path_factory: pytest.TempPathFactory, arguments: tuple[object, ...]
+) -> Path:
+    """A global batch of 24."""
+    root = tmp_path_factory.mktemp("one")
+    process = start_process(
+        root / "log", "bert_sentiment", *arguments, "--output-dir", root, "--train.batch-size", "24"
+    )
+    process.join(90)
+    assert process.exitcode == 0, (root / "log").read_text(encoding="utf-8")
+    return root / "bert_sentiment" / "a"
+
+
+def test_two_processes_equal_one_with_the_same_global_batch(
+    start_process: Start, tmp_path: Path, one_process: Path, arguments: tuple[object, ...]
+) -> None:
+    split = ("--train.batch-size", "6", "--train.accumulation-steps", "2")
+    log = tmp_path / "log"
+    processes = start_two(start_process, log, *arguments, *split, "--output-dir", tmp_path)
+    assert join(processes, log) == [0, 0], log.read_text(encoding="utf-8")
+    assert_same_results(tmp_path / "bert_sentiment" / "a", one_process)
+    said = log.read_text(encoding="utf-8")
+    assert said.count("run directory") == 1  # one process speaks
+    assert "Traceback" not in said
+
+
+def test_frozen_features_on_two_processes_equal_one(
+    start_process: Start, tmp_path: Path, arguments: tuple[object, ...], run_recipe: Any
+) -> None:
+    log, frozen = tmp_path / "log", ("--method", "frozen", "--output-dir")
+    processes = start_two(start_process, log, *arguments, *frozen, tmp_path / "two")
+    finished = run_recipe("bert_sentiment", *arguments, *frozen, tmp_path / "one")
+    assert finished.status == 0, finished.err
+    assert join(processes, log) == [0, 0], log.read_text(encoding="utf-8")
+    two, one = (
+        pandas.read_parquet(tmp_path / name / "bert_sentiment/a/predictions/test.parquet")
+        for name in ("two", "one")
+    )
+    assert list(two["id"]) == list(one["id"])
+    difference = np.stack(two["probabilities"]) - np.stack(one["probabilities"])
+    assert np.abs(difference).max() < 1e-4
+
+
+def test_unconnected_processes_are_refused_with_the_command_that_connects_them(
+    start_process: Start, tmp_path: Path, arguments: tuple[object, ...]
+) -> None:
+    log = tmp_path / "log"
+    processes = start_two(
+        start_process, log, *arguments, "--output-dir", tmp_path, ACCELERATE_USE_CPU="false"
+    )
+    assert join(processes, log) == [2, 2]
+    said = log.read_text(encoding="utf-8")
+    assert "2 processes were started, but each of them works alone" in said
+    assert "ACCELERATE_USE_CPU=true torchrun --nproc_per_node 2" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "bert_sentiment").exists()
+
+
+@pytest.mark.slow
+def test_torchrun_itself(tmp_path: Path, one_process: Path, arguments: tuple[object, ...]) -> None:
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port",
+        free_port(), RECIPES / "bert_sentiment.py", *arguments, "--train.batch-size", "12",
+        "--output-dir", tmp_path,
+    ]  # fmt: skip
+    environment = os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / "bert_sentiment" / "a"
+    assert_same_results(run, one_process)
+    started = json.loads((run / "environment.json").read_text())["command"]
+    assert started.startswith("torchrun --nproc_per_node 2 ")
