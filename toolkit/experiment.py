@@ -117,6 +117,9 @@ def _compare(
     def found(names: list[str]) -> list[Path]:
         return [folders[name] for name in names if name in folders]
 
+    if len(found(experiment.compare)) < 2:
+        notify("fewer than two runs are left: nothing to compare, no report")
+        return
     comparison = compare_runs(found(experiment.compare), found(experiment.learning_curve))
     report = build_report(
         comparison,
@@ -138,6 +141,7 @@ def _run_cell(cell: Cell, fresh: bool) -> Path | None:
         return complete
     resume = interrupted is not None and not fresh
     arguments = ["--resume", str(interrupted)] if resume else cell.arguments
+    others = [folder for folder in _runs_of(cell) if not (resume and folder == interrupted)]
     command = [sys.executable, str(cell.recipe), *arguments]
     status = subprocess.run(command).returncode
     if status in (130, -2):
@@ -145,8 +149,9 @@ def _run_cell(cell: Cell, fresh: bool) -> Path | None:
     if status != 0:
         notify(f"{cell.name} failed with status {status}")
         return None
-    complete, _ = find_runs(cell)
-    return complete
+    # Whatever commit it recorded: someone may have committed while it ran.
+    made = [folder for folder in _runs_of(cell) if folder not in others and _is_complete(folder)]
+    return made[-1] if made else None
 
 
 def find_runs(cell: Cell) -> tuple[Path | None, Path | None]:
@@ -154,17 +159,28 @@ def find_runs(cell: Cell) -> tuple[Path | None, Path | None]:
 
     Runs of another commit do not count: the code may compute something else.
     """
-    parent = Path(cell.config.output_dir) / cell.recipe.stem
     complete = interrupted = None
     state = git_state()
-    for folder in sorted(parent.glob("*/")) if parent.is_dir() else []:
-        if not _same_settings(folder, cell) or _recorded_git_state(folder) != state:
+    for folder in _runs_of(cell):
+        if _recorded_git_state(folder) != state:
             continue
-        if (folder / "summary.json").exists():
+        if _is_complete(folder):
             complete = folder
         else:
             interrupted = folder
     return complete, interrupted
+
+
+def _runs_of(cell: Cell) -> list[Path]:
+    """Run directories with a cell's configuration, oldest first."""
+    parent = Path(cell.config.output_dir) / cell.recipe.stem
+    found = [file.parent for file in parent.glob("*/config.yaml")]
+    found.sort(key=lambda folder: (folder / "config.yaml").stat().st_mtime_ns)
+    return [folder for folder in found if _same_settings(folder, cell)]
+
+
+def _is_complete(folder: Path) -> bool:
+    return (folder / "summary.json").exists()
 
 
 def _same_settings(folder: Path, cell: Cell) -> bool:

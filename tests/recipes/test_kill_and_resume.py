@@ -179,6 +179,6 @@ def test_killed_at_twenty_random_moments(
     for number in range(20):
         root = tmp_path / str(number)
         root.mkdir()
-        moment = (generator.randint(1, 24), generator.random() / 10)
+        moment = (generator.randint(1, 24), generator.random() / 20)
         run = kill_and_resume(start_process, root, arguments, [moment])
         assert_equal_runs(run, whole)
