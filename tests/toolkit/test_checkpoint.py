@@ -1,0 +1,191 @@
+"""A checkpoint is complete or absent, and gives back everything it was given."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from accelerate import Accelerator
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+import toolkit.checkpoint
+from toolkit.checkpoint import CheckpointStore, find_damage
+
+pytestmark = pytest.mark.usefixtures("fresh_accelerator")
+
+
+@pytest.fixture
+def make_store(tmp_path: Path) -> Callable[..., tuple[CheckpointStore, nn.Module, Any]]:
+    def make(keep: int = 1) -> tuple[CheckpointStore, nn.Module, Any]:
+        accelerator = Accelerator()
+        net = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
+        model, optimizer = accelerator.prepare(net, torch.optim.AdamW(net.parameters(), lr=0.1))
+        return CheckpointStore(tmp_path / "checkpoints", accelerator, keep), model, optimizer
+
+    return make
+
+
+def draw() -> tuple[float, float, float]:
+    return random.random(), float(np.random.rand()), float(torch.rand(()))
+
+
+def step(model: nn.Module, optimizer: Any) -> None:
+    model(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def test_everything_comes_back(make_store: Any) -> None:
+    store, model, optimizer = make_store()
+    step(model, optimizer)
+    store.save(1, {"step": 1, "note": "第一"}, best_step=None)
+    saved = {name: value.clone() for name, value in model.state_dict().items()}
+    drawn = draw()
+    step(model, optimizer)
+    after = {name: value.clone() for name, value in model.state_dict().items()}
+    assert store.restore_newest() == {"step": 1, "note": "第一"}
+    assert all(value.equal(saved[name]) for name, value in model.state_dict().items())
+    assert draw() == drawn
+    step(model, optimizer)  # AdamW's moments too: the same second step
+    assert all(value.equal(after[name]) for name, value in model.state_dict().items())
+
+
+def test_the_manifest_lists_every_file_with_size_and_hash(make_store: Any) -> None:
+    store, *_ = make_store()
+    store.save(1, {}, None)
+    folder = store.folder / "step-1"
+    manifest = json.loads((folder / "manifest.json").read_text())
+    files = {path.name: path for path in folder.iterdir() if path.name != "manifest.json"}
+    assert manifest.keys() == files.keys()
+    for name, path in files.items():
+        content = path.read_bytes()
+        assert manifest[name]["bytes"] == len(content)
+        assert manifest[name]["sha256"] == hashlib.sha256(content).hexdigest()
+
+
+def test_steps_are_numbers_and_other_things_are_not_checkpoints(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path / "none", None)  # type: ignore[arg-type]
+    assert store.steps() == []
+    store = CheckpointStore(tmp_path, None)  # type: ignore[arg-type]
+    for name in ("step-100", "step-9", "step-20", ".step-300.partial", "step-x", "best", "step-7a"):
+        (tmp_path / name).mkdir()
+    assert store.steps() == [9, 20, 100]
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    keep=st.integers(1, 4),
+    steps=st.lists(st.integers(1, 200), min_size=1, max_size=8, unique=True).map(sorted),
+    data=st.data(),
+)
+def test_rotation_never_removes_the_best_or_the_newest(
+    tmp_path_factory: pytest.TempPathFactory, keep: int, steps: list[int], data: st.DataObject
+) -> None:
+    store = CheckpointStore(tmp_path_factory.mktemp("c"), None, keep)  # type: ignore[arg-type]
+    best: int | None = None
+    for number, current in enumerate(steps):
+        (store.folder / f"step-{current}").mkdir()
+        if data.draw(st.booleans()):
+            best = current
+        store._clear_old(protected={current, best})
+        expected = set(steps[max(0, number + 1 - keep) : number + 1])
+        assert set(store.steps()) == expected | ({best} if best is not None else set())
+
+
+def test_an_interrupted_save_leaves_the_previous_checkpoint_and_no_new_name(
+    make_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process ends between writing the files and giving them their name."""
+    store, *_ = make_store()
+    store.save(1, {"step": 1}, None)
+    for moment in ("_write_manifest", "_hash"):
+        with monkeypatch.context() as broken:
+
+            def stop(*args: Any) -> None:
+                raise KeyboardInterrupt
+
+            broken.setattr(toolkit.checkpoint, moment, stop)
+            with pytest.raises(KeyboardInterrupt):
+                store.save(2, {"step": 2}, None)
+        assert store.steps() == [1]
+        assert store.restore_newest() == {"step": 1}
+    store.save(2, {"step": 2}, None)  # over what was left lying there
+    assert store.steps() == [2]
+    assert find_damage(store.folder / "step-2") is None
+    assert [path.name for path in store.folder.iterdir()] == ["step-2"]
+
+
+def test_a_full_disk_ends_the_save_and_not_the_checkpoint(
+    make_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, *_ = make_store()
+    store.save(1, {"step": 1}, None)
+
+    def no_space(*args: Any, **kwargs: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(torch, "save", no_space)
+        with pytest.raises(OSError, match="No space left"):
+            store.save(2, {"step": 2}, None)
+    assert store.restore_newest() == {"step": 1}
+
+
+def test_files_reach_the_disk_before_they_get_their_name(
+    make_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, *_ = make_store()
+    events: list[str] = []
+    real_fsync, real_rename = os.fsync, Path.rename
+
+    def fsync(descriptor: int) -> None:
+        events.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        real_fsync(descriptor)
+
+    def rename(self: Path, target: Path) -> Path:
+        events.append(f"rename to {Path(target).name}")
+        return real_rename(self, target)
+
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("needs /proc to see which file is flushed")
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "rename", rename)
+    store.save(1, {}, None)
+    named = events.index("rename to step-1")
+    folder = store.folder / "step-1"
+    assert {path.name for path in folder.iterdir()} <= set(events[:named])
+    assert ".step-1.partial" in events[:named]
+    assert events[named + 1 :] == ["checkpoints"]  # the folder that holds the name
+
+
+def test_saving_a_step_again_replaces_a_broken_one(make_store: Any) -> None:
+    store, *_ = make_store(keep=2)
+    store.save(1, {"step": 1}, None)
+    store.save(2, {"step": 2}, None)
+    (store.folder / "step-2" / "manifest.json").unlink()
+    assert store.restore_newest() == {"step": 1}
+    store.save(2, {"step": 2, "again": True}, None)
+    assert store.restore_newest() == {"step": 2, "again": True}
+
+
+def test_without_a_complete_checkpoint_there_is_nothing_to_restore(
+    make_store: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, *_ = make_store()
+    assert store.restore_newest() is None
+    (store.folder / "step-3").mkdir(parents=True)
+    assert store.restore_newest() is None
+    assert "skipping checkpoint step-3: manifest.json is missing" in capsys.readouterr().err
+    assert find_damage(store.folder / "step-4") == "it does not exist"

@@ -1,0 +1,142 @@
+"""Run directories: made once, by one run, with what is needed to repeat it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import toolkit.run
+from toolkit.config import Invocation, RunConfig, TrainConfig, load_config
+from toolkit.errors import UserError
+from toolkit.run import Run, describe_run, start_run
+
+pytestmark = pytest.mark.usefixtures("fresh_accelerator")
+
+
+def start(tmp_path: Path, **settings: Any) -> Run[RunConfig]:
+    return start_run(Invocation(RunConfig(output_dir=str(tmp_path), **settings), None), "recipe")
+
+
+def test_nothing_is_made_before_begin(tmp_path: Path) -> None:
+    run = start(tmp_path, run_id="a")
+    assert list(tmp_path.iterdir()) == []
+    run.begin()
+    assert run.directory == tmp_path / "recipe" / "a"
+    assert sorted(p.name for p in run.directory.iterdir()) == ["config.yaml", "environment.json"]
+    assert load_config(RunConfig, run.directory / "config.yaml") == run.config
+    environment = json.loads((run.directory / "environment.json").read_text())
+    assert environment["packages"]["torch"]
+    assert describe_run(run, "t", "x")["command"] == environment["command"]
+
+
+def test_the_configuration_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run killed in between is no run yet: without environment.json it could not end."""
+
+    def killed(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(toolkit.run, "save_config", killed)
+    run = start(tmp_path, run_id="a")
+    with pytest.raises(KeyboardInterrupt):
+        run.begin()
+    assert [p.name for p in run.directory.iterdir()] == ["environment.json"]
+
+
+def test_two_runs_in_one_second_get_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolkit.run.time, "strftime", lambda form: "20260102-030405")
+    names = []
+    for _ in range(3):
+        run = start(tmp_path)
+        run.begin()
+        names.append(run.directory.name)
+    assert names == ["20260102-030405", "20260102-030405-2", "20260102-030405-3"]
+
+
+def test_a_name_in_use_is_refused_early_and_late(tmp_path: Path) -> None:
+    early = start(tmp_path, run_id="a")
+    late = start(tmp_path, run_id="a")
+    early.begin()
+    with pytest.raises(UserError, match="exists already"):
+        late.begin()  # somebody was faster
+    with pytest.raises(UserError, match="--resume"):
+        start(tmp_path, run_id="a")
+
+
+def test_a_complete_run_is_not_resumed(tmp_path: Path) -> None:
+    run = start(tmp_path, run_id="a")
+    run.begin()
+    resumed = start_run(Invocation(run.config, run.directory), "recipe")
+    assert resumed.resumed
+    assert resumed.directory == run.directory
+    resumed.begin()  # makes nothing anew
+    run.write_json("summary.json", {})
+    with pytest.raises(UserError, match="this run is complete"):
+        start_run(Invocation(run.config, run.directory), "recipe")
+
+
+def test_the_seed_is_set(tmp_path: Path) -> None:
+    import random
+
+    def draw(seed: int) -> tuple[float, float, float]:
+        start(tmp_path, seed=seed)
+        return random.random(), float(np.random.rand()), float(torch.rand(()))
+
+    assert draw(5) == draw(5)
+    assert draw(5) != draw(6)
+
+
+def test_log_and_forget(tmp_path: Path) -> None:
+    run = start(tmp_path, run_id="a")
+    run.begin()
+    run.forget_after(3)  # nothing logged yet
+    events = [{"step": 1}, {"step": 2, "validation": {"名": 1}}, {"step": 3}, {"step": 10}]
+    for event in events:
+        run.log(event)
+    file = run.directory / "metrics.jsonl"
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write('{"step": 2, "cut sh')
+    run.forget_after(3)
+    assert [json.loads(line) for line in file.read_text("utf-8").splitlines()] == events[:3]
+    run.log({"step": 4})
+    assert file.read_text("utf-8").endswith('{"step": 4}\n')
+    assert "名" in file.read_text("utf-8")
+
+
+def test_json_is_whole_or_absent_and_holds_no_nan(tmp_path: Path) -> None:
+    run = start(tmp_path, run_id="a")
+    run.begin()
+    run.write_json("x.json", {"a": "文"})
+    with pytest.raises(ValueError, match="JSON"):
+        run.write_json("x.json", {"a": float("nan")})
+    assert json.loads((run.directory / "x.json").read_text("utf-8")) == {"a": "文"}
+
+
+@pytest.mark.parametrize(("asked", "said"), [(None, "fp32"), ("no", "fp32"), ("bf16", "bf16")])
+def test_the_description_says_what_it_computes_in(tmp_path: Path, asked: Any, said: str) -> None:
+    run = start(tmp_path, run_id="a", train=TrainConfig(mixed_precision=asked))
+    run.begin()
+    described = describe_run(run, "t", "x")["environment"]
+    found = {key: described[key] for key in ("device", "threads", "precision", "processes")}
+    assert found == {"device": "cpu", "threads": 1, "precision": said, "processes": 1}
+
+
+def test_fp16_on_a_cpu_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "fp16")  # as `accelerate launch` passes it
+    with pytest.raises(UserError, match="fp16 needs a GPU"):
+        start(tmp_path)
+
+
+def test_more_processes_than_connected_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(tmp_path)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UserError, match="ACCELERATE_USE_CPU=true torchrun --nproc_per_node 2"):
+        start(tmp_path)
