@@ -85,7 +85,7 @@ def main(invocation: Invocation[Config]) -> None:
         collate_validation=collate_validation, metric=PretrainingMetric(),
     )  # fmt: skip
 
-    outputs = predict(
+    outputs = result.validation or predict(
         result.model, data.validation, compute=objective.outputs, collate=collate_validation,
         accelerator=run.accelerator, batch_size=config.train.eval_batch_size,
     )  # fmt: skip

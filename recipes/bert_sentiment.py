@@ -47,6 +47,8 @@ class Config(TextDataConfig, RunConfig):
     method: Literal["full", "lora", "frozen", "from_scratch"] = "full"
     """Train all weights; train LoRA updates; keep the encoder and fit logistic regression on its
     mean-pooled features; or train a small BERT from random weights."""
+    dropout: float | None = None
+    """Dropout of hidden states and attention; null: the checkpoint's own."""
     freeze: str | None = None
     """Leave out of training the weights with this in their name, e.g. embeddings."""
     lora: LoraSettings = field(default_factory=LoraSettings)
@@ -78,7 +80,7 @@ def main(invocation: Invocation[Config]) -> None:
         head = "model" if config.method == "frozen" else "sequence-classification"
         model, new_modules = load_pretrained(
             name, head, implementation=config.implementation, label_names=data.label_names,
-            allow_missing_weights=config.allow_missing_weights,
+            dropout=config.dropout, allow_missing_weights=config.allow_missing_weights,
         )  # fmt: skip
     data = tokenize(data, tokenizer, input_limit(config.max_length, tokenizer, model.config))
     collate = ClassificationCollator(tokenizer)
@@ -99,7 +101,7 @@ def main(invocation: Invocation[Config]) -> None:
         metric = ClassificationMetric(len(data.label_names))
         result = fit(run, model, data, objective=objective, collate=collate, metric=metric)
         training = describe_training(result)
-        scores = score_splits(run, result.model, data, objective, collate)
+        scores = score_splits(run, result, data, objective, collate)
         trained = result.model
         if config.method == "lora":
             save_adapter(run, trained, tokenizer)

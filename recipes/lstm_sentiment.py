@@ -69,7 +69,7 @@ def main(invocation: Invocation[Config]) -> None:
     objective, collate = Classification(), ClassificationCollator(tokenizer)
     metric = ClassificationMetric(len(data.label_names))
     result = fit(run, model, data, objective=objective, collate=collate, metric=metric)
-    scores = score_splits(run, result.model, data, objective, collate)
+    scores = score_splits(run, result, data, objective, collate)
     save_model(run, result.model, tokenizer)
 
     title = config.title or "LSTM, from_scratch"

@@ -22,6 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if "hub" not in expression.replace("not hub", ""):
         os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 
 
 @pytest.fixture(scope="session")

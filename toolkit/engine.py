@@ -27,7 +27,7 @@ from toolkit.checkpoint import CheckpointStore
 from toolkit.config import TrainConfig
 from toolkit.console import notify
 from toolkit.errors import UserError
-from toolkit.evaluation import Metric, predict
+from toolkit.evaluation import Metric, Outputs, predict
 from toolkit.objectives import Batch, Objective
 from toolkit.progress import Display, progress_bar
 from toolkit.run import Run
@@ -64,12 +64,17 @@ class TrainState:
 
 @dataclass(frozen=True)
 class FitResult:
-    """What training gives back; ``model`` holds the best weights."""
+    """What training gives back; ``model`` holds the best weights.
+
+    ``validation`` are its per-example results on the validation rows, where this process has seen
+    them (a resumed run may not have).
+    """
 
     model: nn.Module
     state: TrainState
     total_steps: int
     selection: str
+    validation: Outputs | None
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,7 @@ class Training:
     total_steps: int
     lengths: np.ndarray | None  # tokens per training row
     state: TrainState
+    best_outputs: Outputs | None = None
 
 
 def fit(
@@ -151,7 +157,8 @@ def fit(
         store.restore(state.best_step)
     direction = "highest" if metric.higher_is_better else "lowest"
     selection = f"{direction} validation {metric.selection}"
-    return FitResult(accelerator.unwrap_model(model), state, total_steps, selection)
+    best_model = accelerator.unwrap_model(model)
+    return FitResult(best_model, state, total_steps, selection, training.best_outputs)
 
 
 def count_steps(rows: int, train: TrainConfig, processes: int) -> tuple[int, int]:
@@ -373,6 +380,7 @@ def _evaluate(training: Training) -> bool:
     improved = best is None or sign * metrics[metric.selection] > sign * best
     if improved:
         state.best_step, state.best_metrics, state.waited = state.step, metrics, 0
+        training.best_outputs = outputs
     else:
         state.waited += 1
         patience = run.config.train.patience

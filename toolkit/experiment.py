@@ -7,12 +7,10 @@ was started, is taken as it is, and one that was interrupted is resumed.
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from rich.rule import Rule
@@ -26,6 +24,7 @@ from toolkit.config import (
 from toolkit.console import console, notify
 from toolkit.environment import git_state
 from toolkit.errors import UserError
+from toolkit.launch import import_recipe, start_recipe
 
 # Settings that name a run but do not change what it computes.
 _NAMES = ("run_id", "output_dir", "title")
@@ -39,6 +38,7 @@ class Cell:
     recipe: Path
     arguments: list[str]
     config: RunConfig
+    module: ModuleType  # the recipe's, imported
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,7 @@ def _run_cell(cell: Cell, fresh: bool) -> Path | None:
     resume = interrupted is not None and not fresh
     arguments = ["--resume", str(interrupted)] if resume else cell.arguments
     others = [folder for folder in _runs_of(cell) if not (resume and folder == interrupted)]
-    command = [sys.executable, str(cell.recipe), *arguments]
-    status = subprocess.run(command).returncode
+    status = start_recipe(cell.module, cell.recipe, arguments)
     if status in (130, -2):
         raise KeyboardInterrupt
     if status != 0:
@@ -214,24 +213,12 @@ def _read_cell(file: Path, name: str, content: Any) -> Cell:
     for key, value in (content.get("options") or {}).items():
         # null, true and lists as YAML writes them, not as Python does
         arguments.append(f"--{key}={value if isinstance(value, str) else json.dumps(value)}")
-    config_class = _config_class(recipe)
+    module = import_recipe(recipe)
     try:
-        config = parse_arguments(config_class, recipe, arguments).config
+        config = parse_arguments(module.Config, recipe, arguments).config
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
-    return Cell(name, recipe, arguments, config)
-
-
-def _config_class(recipe: Path) -> type[RunConfig]:
-    """The ``Config`` of a recipe, read by importing the file."""
-    spec = importlib.util.spec_from_file_location(f"recipe_{recipe.stem}", recipe)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    config_class: type[RunConfig] = module.Config
-    return config_class
+    return Cell(name, recipe, arguments, config, module)
 
 
 def _check_keys(

@@ -78,6 +78,7 @@ def load_pretrained(
     *,
     implementation: Implementation = "scratch",
     label_names: list[str] | None = None,
+    dropout: float | None = None,
     allow_missing_weights: bool = False,
 ) -> LoadedModel:
     """Load a checkpoint into the class of its architecture with the head of a task.
@@ -87,6 +88,7 @@ def load_pretrained(
         head: a key of ``scratch_models.hub.auto.HEADS``, e.g. ``sequence-classification``.
         implementation: our class, or HuggingFace's own.
         label_names: names in id order; they become the model's ``id2label``.
+        dropout: of hidden states and attention; None keeps the checkpoint's own.
         allow_missing_weights: go on although weights outside the task head are missing.
 
     Raises:
@@ -97,6 +99,8 @@ def load_pretrained(
     config = _read_config(name, source)
     if label_names is not None:
         _set_labels(config, label_names)
+    if dropout is not None:
+        _set_dropout(config, dropout)
     model_class = _model_class(name, config, head, implementation)
     try:
         with _quiet_loading():
@@ -187,12 +191,16 @@ def freeze(model: nn.Module, pattern: str) -> int:
 @contextmanager
 def _quiet_loading() -> Iterator[None]:
     """transformers prints a table of missing weights; `_check_loading` says it in a line."""
-    before = transformers.utils.logging.get_verbosity()
-    transformers.utils.logging.set_verbosity_error()
+    logging = transformers.utils.logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     try:
         yield
     finally:
-        transformers.utils.logging.set_verbosity(before)
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def _read_config(name: str, source: str) -> Any:
@@ -205,6 +213,15 @@ def _read_config(name: str, source: str) -> Any:
 def _set_labels(config: Any, label_names: list[str]) -> None:
     config.id2label = dict(enumerate(label_names))
     config.label2id = {label: index for index, label in enumerate(label_names)}
+
+
+def _set_dropout(config: Any, dropout: float) -> None:
+    """Set it under every name that HuggingFace's configs have for it."""
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout",
+             "attn_pdrop", "resid_pdrop", "embd_pdrop")  # fmt: skip
+    for name in names:
+        if hasattr(config, name):
+            setattr(config, name, dropout)
 
 
 def _model_class(name: str, config: Any, head: str, implementation: Implementation) -> Any:

@@ -65,25 +65,27 @@ class Outcome:
 
 def score_splits(
     run: Run[Any],
-    model: nn.Module,
+    result: FitResult,
     data: TextClassificationData,
     objective: Objective,
     collate: Collate,
 ) -> dict[str, Scores]:
-    """Run a trained model over validation and test, each row once."""
+    """Run the best model over validation (unless training just did) and test, each row once."""
     scores = {}
     for split in SPLITS:
-        rows = getattr(data, split)
-        with progress_bar(f"evaluating on {split}", len(rows)) as display:
-            outputs = predict(
-                model,
-                rows,
-                compute=objective.outputs,
-                collate=collate,
-                accelerator=run.accelerator,
-                batch_size=run.config.train.eval_batch_size,
-                advance=display.advance,
-            )
+        outputs = result.validation if split == "validation" else None
+        if outputs is None:
+            rows = getattr(data, split)
+            with progress_bar(f"evaluating on {split}", len(rows)) as display:
+                outputs = predict(
+                    result.model,
+                    rows,
+                    compute=objective.outputs,
+                    collate=collate,
+                    accelerator=run.accelerator,
+                    batch_size=run.config.train.eval_batch_size,
+                    advance=display.advance,
+                )
         scores[split] = Scores.from_logits(outputs["logits"])
     return scores
 

@@ -21,7 +21,8 @@ RECIPE = '''
 import json, sys
 from dataclasses import dataclass
 from pathlib import Path
-from toolkit.config import RunConfig, parse_arguments, save_config
+from toolkit.config import RunConfig, save_config
+from toolkit.entry import run_recipe
 
 @dataclass
 class Config(RunConfig):
@@ -34,8 +35,7 @@ class Config(RunConfig):
     layers: list[int] | None = None
     """A list."""
 
-if __name__ == "__main__":
-    invocation = parse_arguments(Config, __file__, sys.argv[1:])
+def main(invocation):
     config, folder = invocation.config, invocation.resume_from
     parent = Path(config.output_dir) / "fake"
     with (Path(config.output_dir).parent / "calls").open("a") as calls:
@@ -50,6 +50,9 @@ if __name__ == "__main__":
     if config.outcome == "fails":
         sys.exit(1)
     (folder / "summary.json").write_text("{}")
+
+if __name__ == "__main__":
+    run_recipe(main, Config, __file__)
 '''
 
 
