@@ -1,0 +1,77 @@
+"""Versions, hardware and the command as they are."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+import toolkit.environment
+from toolkit.environment import command_line, describe_environment, git_state, peak_memory_bytes
+
+
+def test_versions_are_those_of_this_process() -> None:
+    described = describe_environment()
+    json.dumps(described, allow_nan=False)
+    assert described["python"] == platform.python_version()
+    assert described["packages"]["torch"] == torch.__version__.split("+")[0]
+    assert described["packages"]["transformers"] == transformers.__version__
+    assert described["threads"] == torch.get_num_threads()
+    assert described["gpus"] == [] or torch.cuda.is_available()
+    assert described["processor"]
+
+
+def test_git_state_follows_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*arguments: str) -> str:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        command = ["git", "-C", str(tmp_path), *identity, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    monkeypatch.setattr(toolkit.environment, "__file__", str(tmp_path / "toolkit" / "x.py"))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert git_state() is None
+    git("init", "-q")
+    (tmp_path / "code.py").write_text("1")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    commit = git("rev-parse", "HEAD")
+    assert git_state() == {"commit": commit, "dirty": False}
+    (tmp_path / "results.txt").write_text("untracked files are no change of the code")
+    assert git_state() == {"commit": commit, "dirty": False}
+    (tmp_path / "code.py").write_text("2")
+    assert git_state() == {"commit": commit, "dirty": True}
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, "python recipes/x.py --title 'a b'"),
+        ({"WORLD_SIZE": "2"}, "torchrun --nproc_per_node 2 recipes/x.py --title 'a b'"),
+        ({"ACCELERATE_MIXED_PRECISION": "no"}, "accelerate launch recipes/x.py --title 'a b'"),
+    ],
+)
+def test_the_command_as_one_would_type_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, environment: dict[str, str], expected: str
+) -> None:
+    monkeypatch.delenv("ACCELERATE_MIXED_PRECISION", raising=False)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    script = str(tmp_path / "recipes" / "x.py")
+    monkeypatch.setattr("sys.argv", [script, "--title", "a b"])
+    assert command_line() == expected
+
+
+def test_peak_memory_is_the_kernels_own_count() -> None:
+    status = Path("/proc/self/status")
+    if torch.cuda.is_available() or not status.is_file():
+        pytest.skip("needs the count of Linux, and no GPU")
+    lines = [line for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
+    kernel = int(lines[0].split()[1]) * 1024
+    assert peak_memory_bytes() == pytest.approx(kernel, rel=0.05)

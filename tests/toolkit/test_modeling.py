@@ -1,0 +1,161 @@
+"""Loading: which weights may be new, and which stop the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from toolkit.errors import UserError
+from toolkit.modeling import (
+    BertShape,
+    count_parameters,
+    freeze,
+    load_pretrained,
+    load_tokenizer,
+    new_bert,
+)
+
+HEAD = "sequence-classification"
+WriteBert = Callable[..., Path]
+
+
+@pytest.mark.parametrize("implementation", ["scratch", "hf"])
+@pytest.mark.parametrize(
+    ("saved_as", "new"),
+    [
+        ("BertForPreTraining", ["classifier"]),
+        ("BertModel", ["classifier"]),
+        ("BertForMaskedLM", ["classifier", "pooler"]),  # never had a pooler
+        ("BertForSequenceClassification", []),
+        ("BertForTokenClassification", ["pooler"]),  # its classifier has the same name and size
+    ],
+)
+def test_the_task_head_alone_may_be_new(
+    write_tiny_bert: WriteBert,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    saved_as: str,
+    new: list[str],
+    implementation: str,
+) -> None:
+    folder = write_tiny_bert(tmp_path / "bert", head=saved_as)
+    loaded = load_pretrained(str(folder), HEAD, implementation=implementation)  # type: ignore[arg-type]
+    assert loaded.new_modules == new
+    expected = getattr(transformers, saved_as).from_pretrained(folder)
+    body = expected if saved_as == "BertModel" else expected.bert
+    ours = loaded.model.bert.embeddings.state_dict().values()
+    theirs = body.embeddings.state_dict().values()
+    assert sorted(float(v.double().sum()) for v in ours) == sorted(
+        float(v.double().sum()) for v in theirs
+    )
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith(str(folder))]
+    assert [line for line in said if "new, to be trained" in line] == (
+        [f"{folder}: new, to be trained: {', '.join(new)}"] if new else []
+    )
+    assert len(said) <= 2
+
+
+def test_labels_replace_those_of_the_checkpoint(write_tiny_bert: WriteBert, tmp_path: Path) -> None:
+    """Two labels there, three here: a classifier of the right size, named after the data."""
+    folder = write_tiny_bert(tmp_path / "bert", head="BertForSequenceClassification")
+    names = ["中", "差", "好"]
+    for implementation in ("scratch", "hf"):
+        model, new = load_pretrained(
+            str(folder), HEAD, implementation=implementation, label_names=names
+        )  # type: ignore[misc]
+        assert new == ["classifier"]
+        assert model.config.id2label == {0: "中", 1: "差", 2: "好"}
+        assert model.config.label2id == {"中": 0, "差": 1, "好": 2}
+        batch = {"input_ids": torch.tensor([[5, 6]]), "attention_mask": torch.ones(1, 2).long()}
+        assert model(**batch).logits.shape == (1, 3)
+
+
+def test_a_folder_in_half_precision_is_trained_in_float32(
+    write_tiny_bert: WriteBert, tmp_path: Path
+) -> None:
+    folder = write_tiny_bert(tmp_path / "bert")
+    weights = {
+        name: value.half() for name, value in load_file(folder / "model.safetensors").items()
+    }
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"dtype": "float16"}))
+    for implementation in ("scratch", "hf"):
+        model = load_pretrained(str(folder), HEAD, implementation=implementation).model  # type: ignore[arg-type]
+        assert {p.dtype for p in model.parameters()} == {torch.float32}
+
+
+def test_old_checkpoints_load_whole(write_tiny_bert: WriteBert, tmp_path: Path) -> None:
+    """gamma and beta instead of weight and bias, and a buffer of position numbers."""
+    folder = write_tiny_bert(tmp_path / "bert")
+    weights = load_file(folder / "model.safetensors")
+    old = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): value
+        for name, value in weights.items()
+    }
+    old["bert.embeddings.position_ids"] = torch.arange(32)[None]
+    save_file(old, folder / "model.safetensors", metadata={"format": "pt"})
+    for implementation in ("scratch", "hf"):
+        loaded = load_pretrained(str(folder), HEAD, implementation=implementation)  # type: ignore[arg-type]
+        assert loaded.new_modules == ["classifier"]
+
+
+def test_unknown_heads_and_missing_folders(write_tiny_bert: WriteBert, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such model folder"):
+        load_pretrained(str(tmp_path / "none" / "bert"), HEAD)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{")
+    with pytest.raises(UserError, match=r"no usable config\.json"):
+        load_pretrained(str(tmp_path / "broken"), HEAD)
+    with pytest.raises(UserError, match="has no tokenizer"):
+        load_tokenizer(str(tmp_path / "broken"))
+
+
+def test_a_new_bert_has_the_shape_asked_for(write_tiny_bert: WriteBert, tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(str(write_tiny_bert(tmp_path / "bert")))
+    shape = BertShape(layers=2, hidden_size=24, heads=4, dropout=0.25)
+    ours, theirs = (
+        new_bert(shape, tokenizer, HEAD, implementation, ["a", "b"])  # type: ignore[arg-type]
+        for implementation in ("scratch", "hf")
+    )
+    assert isinstance(theirs, transformers.BertForSequenceClassification)
+    assert count_parameters(ours) == count_parameters(theirs)
+    config = ours.config
+    assert (config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (2, 24, 96)
+    assert config.hidden_dropout_prob == config.attention_probs_dropout_prob == 0.25
+    assert config.vocab_size == len(tokenizer)
+    assert config.id2label == {0: "a", 1: "b"}
+
+
+def test_freezing_by_name_counts_what_it_froze() -> None:
+    config = transformers.BertConfig(
+        vocab_size=11, hidden_size=4, num_hidden_layers=1, num_attention_heads=1,
+        intermediate_size=4, max_position_embeddings=6,
+    )  # fmt: skip
+    model = transformers.BertForSequenceClassification(config)
+    total = sum(p.numel() for p in model.parameters())
+    embeddings = 11 * 4 + 6 * 4 + 2 * 4 + 4 + 4
+    assert freeze(model, "embeddings") == embeddings
+    counts = {"parameters_total": total, "parameters_trained": total - embeddings}
+    assert count_parameters(model) == counts
+    assert not any(p.requires_grad for p in model.bert.embeddings.parameters())
+    with pytest.raises(UserError, match="no parameter has it in its name"):
+        freeze(model, "embedings")
+
+
+def test_shared_weights_count_once() -> None:
+    config = transformers.BertConfig(
+        vocab_size=11, hidden_size=4, num_hidden_layers=1, num_attention_heads=1,
+        intermediate_size=4,
+    )  # fmt: skip
+    model = transformers.BertForMaskedLM(config)
+    unique = {p.data_ptr(): p.numel() for p in model.parameters()}
+    assert count_parameters(model)["parameters_total"] == sum(unique.values())
