@@ -171,6 +171,21 @@ def test_a_killed_classic_baseline_resumes_too(
     assert ours["test"] == theirs["test"]
 
 
+def test_killed_lora_resumes_to_the_same_adapter(
+    start_process: Start, tmp_path: Path, arguments: tuple[object, ...]
+) -> None:
+    lora = (*arguments, "--method", "lora", "--implementation", "hf")
+    untouched = start_process(
+        tmp_path / "log", RECIPE, *lora, "--output-dir", tmp_path / "whole", "--run-id", "a"
+    )
+    run = kill_and_resume(start_process, tmp_path, lora, [(15, 0.0)])
+    untouched.join(60)
+    whole = tmp_path / "whole" / RECIPE / "a"
+    assert_equal_runs(run, whole)
+    ours, theirs = (load_file(r / "adapter" / "adapter_model.safetensors") for r in (run, whole))
+    assert all(value.equal(theirs[name]) for name, value in ours.items())
+
+
 @pytest.mark.slow
 def test_killed_at_twenty_random_moments(
     start_process: Start, tmp_path: Path, whole: Path, arguments: tuple[object, ...]

@@ -1,0 +1,88 @@
+"""BERT pretraining, end to end on texts that can be learned."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoModelForPreTraining, AutoTokenizer
+
+Recipe = Callable[..., Any]
+SMALL = (
+    "--shape.layers", "1", "--shape.hidden-size", "32", "--shape.heads", "2",
+    "--shape.dropout", "0",
+    "--max-length", "48", "--train.batch-size", "16", "--train.learning-rate", "0.01",
+    "--train.log-every", "5",
+)  # fmt: skip
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """Every document speaks of one thing only, so that its masked characters can be inferred."""
+    generator = random.Random(0)
+    things = ["酒店房间服务早餐", "书本作者故事文字", "电脑屏幕键盘硬盘"]
+    lines = []
+    for _ in range(160):
+        thing = generator.choice(things)
+        sentences = ("".join(generator.choice(thing) for _ in range(6)) for _ in range(4))
+        lines.append("。".join(sentences) + "。")
+    file = tmp_path / "texts.txt"
+    file.write_text("\n".join(dict.fromkeys(lines)) + "\n", encoding="utf-8")
+    return file
+
+
+def test_masked_accuracy_rises_above_the_guess_and_the_model_is_huggingfaces(
+    run_recipe: Recipe, texts: Path, tmp_path: Path
+) -> None:
+    finished = run_recipe(
+        "bert_pretraining", "--dataset", texts, "--run-id", "a", "--train.epochs", "10", *SMALL
+    )
+    assert finished.status == 0, finished.err
+    run = tmp_path / "results/runs/bert_pretraining/a"
+    summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+    assert summary["task"] == "pretraining"
+    validation = summary["validation"]
+    masked, guess = validation["masked_accuracy"], validation["unigram_guess"]
+    assert masked["n"] == guess["n"]
+    assert guess["value"] < 0.2 < masked["value"]  # one of 24 characters; one of 8
+    assert masked["interval"][0] > guess["value"]
+    evaluations = [
+        line["validation"]
+        for line in map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+        if "validation" in line
+    ]
+    losses = [e["masked_loss"] for e in evaluations]
+    assert min(losses) < 0.9 * losses[0]
+    assert validation["masked_loss"]["value"] == pytest.approx(min(losses), rel=1e-4)
+    assert not (run / "checkpoints").exists()
+
+    model, info = AutoModelForPreTraining.from_pretrained(run / "model", output_loading_info=True)
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    assert type(model).__name__ == "BertForPreTraining"
+    tokenizer = AutoTokenizer.from_pretrained(run / "model")
+    assert len(tokenizer) == model.config.vocab_size
+    assert tokenizer.tokenize("酒店") == ["酒", "店"]
+
+    # and it is what the sentiment recipe starts from, with nothing but the classifier new
+    reviews = tmp_path / "reviews.csv"
+    lines = [f"{'酒店' if i % 2 else '书本'}房间{'早' * i},{i % 2}" for i in range(40)]
+    reviews.write_text("text,label\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    tuned = run_recipe(
+        "bert_sentiment", "--dataset", reviews, "--model", run / "model", "--train.max-steps", "1"
+    )
+    assert tuned.status == 0, tuned.err
+    assert "new, to be trained: classifier\n" in tuned.err
+
+
+def test_texts_of_one_sentence_are_refused(run_recipe: Recipe, tmp_path: Path) -> None:
+    file = tmp_path / "short.txt"
+    file.write_text("".join(f"酒店{i}\n" for i in range(30)), encoding="utf-8")
+    finished = run_recipe("bert_pretraining", "--dataset", file, *SMALL)
+    assert finished.status == 2
+    assert "two or more sentences" in finished.error
+    assert not (tmp_path / "results").exists()
