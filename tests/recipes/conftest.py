@@ -6,6 +6,7 @@ import multiprocessing
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,13 @@ sys.argv = argv
 sys.path.insert(0, os.path.dirname(argv[0]))
 runpy.run_path(argv[0], run_name="__main__")
 """
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Let the server import the libraries while the first tests run."""
+    if any("start_process" in getattr(item, "fixturenames", ()) for item in session.items):
+        multiprocessing.set_forkserver_preload(PRELOADED)
+        forkserver.ensure_running()
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,6 @@ def start_process() -> Callable[..., Any]:
     in a moment.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
 
     def start(log: Path, name: str, *argv: object, **environment: str) -> Any:
         variables = {

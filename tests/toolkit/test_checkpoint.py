@@ -60,6 +60,16 @@ def test_everything_comes_back(make_store: Any) -> None:
     assert all(value.equal(after[name]) for name, value in model.state_dict().items())
 
 
+def test_random_states_come_back_where_accelerate_gives_up_on_them(make_store: Any) -> None:
+    """It swallows every error there and would go on with other dropout masks."""
+    store, *_ = make_store()
+    store.save(1, {}, None)
+    drawn = draw()
+    (store.folder / "step-1" / "random_states_0.pkl").unlink()
+    store.restore(1)
+    assert draw() == drawn
+
+
 def test_the_manifest_lists_every_file_with_size_and_hash(make_store: Any) -> None:
     store, *_ = make_store()
     store.save(1, {}, None)
