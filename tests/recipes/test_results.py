@@ -113,8 +113,8 @@ def test_an_easy_task_is_learned(runs: dict[str, Path], name: str) -> None:
         summary[split]["accuracy"]["value"] * summary[split]["accuracy"]["n"]
         for split in ("validation", "test")
     ]
-    # Guessing reaches 29 of 36 once in 5,000 times. LoRA on random weights has less to work with.
-    assert sum(right) >= (26 if name == "lora" else 29)
+    # Guessing reaches 29 of 36 once in 5,000 times. A random encoder, kept, has less to say.
+    assert sum(right) >= (26 if name in ("lora", "frozen") else 29)
 
 
 def test_scratch_and_huggingface_train_alike(runs: dict[str, Path]) -> None:
