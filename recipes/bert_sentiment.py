@@ -19,7 +19,7 @@ from toolkit.engine import fit
 from toolkit.entry import run_recipe
 from toolkit.evaluation import ClassificationMetric
 from toolkit.frozen import fit_frozen
-from toolkit.modeling import BertShape, freeze, load_pretrained, load_tokenizer, new_bert
+from toolkit.modeling import BertShape, freeze_lowest, load_pretrained, load_tokenizer, new_bert
 from toolkit.objectives import Classification
 from toolkit.outcome import (
     Outcome,
@@ -49,8 +49,8 @@ class Config(TextDataConfig, RunConfig):
     mean-pooled features; or train a small BERT from random weights."""
     dropout: float | None = None
     """Dropout of hidden states and attention; null: the checkpoint's own."""
-    freeze: str | None = None
-    """Leave out of training the weights with this in their name, e.g. embeddings."""
+    freeze_layers: int | None = None
+    """Leave out of training the embeddings and the lowest so many layers."""
     lora: LoraSettings = field(default_factory=LoraSettings)
     """For --method lora."""
     shape: BertShape = field(default_factory=BertShape)
@@ -84,8 +84,8 @@ def main(invocation: Invocation[Config]) -> None:
         )  # fmt: skip
     data = tokenize(data, tokenizer, input_limit(config.max_length, tokenizer, model.config))
     collate = ClassificationCollator(tokenizer)
-    if config.freeze is not None:
-        freeze(model, config.freeze)
+    if config.freeze_layers is not None:
+        freeze_lowest(model, config.freeze_layers)
     if config.method == "lora":
         model = add_lora(model, config.lora, new_modules)
     described = describe_model(model, name, config.implementation, config.method)

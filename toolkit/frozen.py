@@ -10,7 +10,7 @@ import numpy as np
 from safetensors.numpy import save_file
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import Normalizer
 from torch import Tensor, nn
 
 from toolkit.batching import Collate
@@ -23,8 +23,8 @@ from toolkit.outcome import Scores
 from toolkit.progress import progress_bar
 from toolkit.run import Run
 
-# Inverse strength of the L2 penalty on standardised features.
-PENALTIES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+# Inverse strength of the L2 penalty on features of length 1.
+PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class FrozenResult:
         """Save encoder and tokenizer as a HuggingFace folder, and the linear classifier beside.
 
         ``classifier.safetensors`` holds ``weight`` [classes, hidden] and ``bias`` [classes]:
-        logits = features @ weight.T + bias, the scaling of the features already folded in.
+        logits = features / |features| @ weight.T + bias.
         """
         if run.accelerator.is_main_process:
             folder = run.directory / "model"
@@ -104,16 +104,13 @@ def mean_pooled_features(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
 
 
 def build_classifier(penalty: float) -> Pipeline:
-    """Standardised features, then L2-penalised multinomial logistic regression."""
-    return make_pipeline(StandardScaler(), LogisticRegression(C=penalty, max_iter=5000))
+    """Features scaled to length 1 each, then L2-penalised multinomial logistic regression."""
+    return make_pipeline(Normalizer(), LogisticRegression(C=penalty, max_iter=5000))
 
 
 def linear_weights(classifier: Pipeline) -> tuple[np.ndarray, np.ndarray]:
-    """Weight [classes, hidden] and bias [classes] that act on the raw features."""
-    scaler, regression = classifier[0], classifier[1]
-    weight, bias = regression.coef_, regression.intercept_
+    """Weight [classes, hidden] and bias [classes] that act on features of length 1."""
+    weight, bias = classifier[-1].coef_, classifier[-1].intercept_
     if len(weight) == 1:  # two classes: scikit-learn keeps the logit of the second one only
         weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
-    weight = weight / scaler.scale_
-    bias = bias - weight @ scaler.mean_
     return weight.astype(np.float32), bias.astype(np.float32)

@@ -166,26 +166,25 @@ def count_parameters(model: nn.Module) -> dict[str, int]:
     }
 
 
-def freeze(model: nn.Module, pattern: str) -> int:
-    """Exclude the parameters whose name contains ``pattern`` from training.
-
-    Returns:
-        How many parameters (numbers, not tensors) were frozen.
+def freeze_lowest(model: nn.Module, layers: int) -> None:
+    """Exclude the embeddings and the lowest layers from training; 0 freezes the embeddings alone.
 
     Raises:
-        UserError: no name contains the pattern; lists the names of the outermost modules.
+        UserError: the model has fewer layers, or no embeddings and stack of layers we know of.
     """
-    frozen = 0
-    for name, parameter in model.named_parameters():
-        if pattern in name:
-            parameter.requires_grad_(False)
-            frozen += parameter.numel()
-    if frozen == 0:
-        modules = ", ".join(
-            sorted({name.rsplit(".", 2)[0] for name, _ in model.named_parameters()})
+    body = getattr(model, getattr(model, "base_model_prefix", ""), model)
+    stacks = [part for part in body.modules() if isinstance(part, nn.ModuleList)]
+    if not stacks or not hasattr(body, "embeddings"):
+        raise UserError(
+            f"--freeze_layers: {type(model).__name__} has no embeddings and layers to tell apart"
         )
-        raise UserError(f"freeze '{pattern}': no parameter has it in its name; there are {modules}")
-    return frozen
+    if not 0 <= layers <= len(stacks[0]):
+        raise UserError(
+            f"--freeze_layers {layers}: the model has {len(stacks[0])} layers, so expected a "
+            f"number from 0 (the embeddings alone) to {len(stacks[0])}"
+        )
+    for part in (body.embeddings, *stacks[0][:layers]):
+        part.requires_grad_(False)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ classifier = load_file("model/classifier.safetensors")
 batch = tokenizer(["房间很干净，服务也好。"], return_tensors="pt")
 with torch.no_grad():
     features = encoder(**batch).last_hidden_state.mean(1)  # one text: no padding to leave out
+features = torch.nn.functional.normalize(features)
 print((features @ classifier["weight"].T + classifier["bias"]).softmax(-1))
 ```
 """,

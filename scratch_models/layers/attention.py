@@ -133,12 +133,15 @@ class MultiHeadAttention(nn.Module):
         hidden_states: Tensor,
         attention_mask: Tensor | None = None,
         output_attentions: bool = False,
+        context: Tensor | None = None,
         **kwargs: Any,
     ) -> tuple[Tensor, Tensor | None]:
         """Mix every position with those it may see.
 
         Args:
             hidden_states: [batch, length, hidden_size].
+            context: where keys and values come from [batch, keys, hidden_size]; None: from
+                `hidden_states` itself, so that every position asks all of them.
             attention_mask: as the implementation in use takes it (`layers.masks` builds it).
             output_attentions: also return the weights where the kernel keeps none.
             **kwargs: handed to the attention implementation.
@@ -147,9 +150,10 @@ class MultiHeadAttention(nn.Module):
             The output [batch, length, hidden_size] and the weights [batch, heads, length, length]
             (None unless the implementation returns them or `output_attentions`).
         """
+        context = hidden_states if context is None else context
         query = self.split_heads(self.query(hidden_states))
-        key = self.split_heads(self.key(hidden_states))
-        value = self.split_heads(self.value(hidden_states))
+        key = self.split_heads(self.key(context))
+        value = self.split_heads(self.value(context))
         heads, weights = self.attend(query, key, value, attention_mask, **kwargs)
         if output_attentions and weights is None:
             # Fused kernels never build the weights: compute them beside the unchanged output.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, nn
+from transformers import PreTrainedConfig
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 Sublayer = Callable[[Tensor], Tensor]
@@ -53,11 +54,29 @@ class EncoderLayer(GradientCheckpointingLayer):
         self.dropout = nn.Dropout(dropout)
         self.residual = residual
 
-    def forward(self, hidden_states: Tensor, attention_mask: Any = None, **kwargs: Any) -> Tensor:
-        """[batch, length, hidden_size] -> the same."""
+    def forward(
+        self,
+        hidden_states: Tensor,
+        attention_mask: Any = None,
+        first_token_only: bool = False,
+        **kwargs: Any,
+    ) -> Tensor:
+        """[batch, length, hidden_size] -> the same.
+
+        With `first_token_only` -> [batch, 1, hidden_size]: the first token still attends to all,
+        but nothing is computed for the others. The last layer of a classifier needs no more.
+        """
+        context = None
+        if first_token_only:
+            # What the keys and values are made of in the full computation.
+            context = (
+                self.attention_norm(hidden_states) if self.residual is pre_norm else hidden_states
+            )
+            hidden_states = hidden_states[:, :1]
+            attention_mask = None if attention_mask is None else attention_mask[:, :, :1]
 
         def attend(x: Tensor) -> Tensor:
-            return self.attention(x, attention_mask, **kwargs)[0]
+            return self.attention(x, attention_mask, context=context, **kwargs)[0]
 
         x = self.residual(hidden_states, attend, self.attention_norm, self.dropout)
         return self.residual(x, self.feed_forward, self.feed_forward_norm, self.dropout)
@@ -70,8 +89,37 @@ class EncoderStack(nn.ModuleList):
     transformers' output capturing, which watches the layers, so the loop need not collect them.
     """
 
-    def forward(self, hidden_states: Tensor, attention_mask: Any = None, **kwargs: Any) -> Tensor:
-        """[batch, length, hidden_size] -> the same."""
-        for layer in self:
+    def forward(
+        self,
+        hidden_states: Tensor,
+        attention_mask: Any = None,
+        first_token_only: bool = False,
+        **kwargs: Any,
+    ) -> Tensor:
+        """[batch, length, hidden_size] -> the same, or its first token only [batch, 1, ...]."""
+        for number, layer in enumerate(self, start=1):
+            if first_token_only and number == len(self):
+                kwargs["first_token_only"] = True
             hidden_states = layer(hidden_states, attention_mask, **kwargs)
         return hidden_states
+
+    def first_token_suffices(self, config: PreTrainedConfig, **kwargs: Any) -> bool:
+        """True where a head that reads the first token only may leave the others out.
+
+        Not where the caller asks for hidden states or attention weights, nor for masks that are no
+        tensors [batch, heads, queries, keys]; and not while dropout is drawn: the full computation
+        then stays equal to HuggingFace's, number for number, under the same seed.
+        """
+        wanted = ("output_hidden_states", "output_attentions")
+        if any(kwargs.get(name) or getattr(config, name, False) for name in wanted):
+            return False
+        if config._attn_implementation not in ("sdpa", "eager", "scratch"):
+            return False
+        return not (self.training and _draws_dropout(self[-1]))
+
+
+def _draws_dropout(layer: nn.Module) -> bool:
+    """True where a layer in training drops anything (attention keeps its rate as a number)."""
+    rates = [module.p for module in layer.modules() if isinstance(module, nn.Dropout)]
+    rates += [getattr(module, "dropout", 0.0) for module in layer.modules()]
+    return any(isinstance(rate, float) and rate > 0 for rate in rates)

@@ -242,8 +242,7 @@ def test_longer_positions_are_not_asked_of_a_model_that_has_32(
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--freeze", "nothing-has-this-name"), "no parameter has it in its name"),
-        (("--freeze", "."), "nothing is left to train"),
+        (("--freeze-layers", "99"), "--freeze_layers 99: the model has"),
         (("--method", "lora", "--lora.targets", '["q_proj"]'), "no such linear layers"),
         (("--method", "lora", "--lora.rank", "0"), "--lora.rank 0: expected at least 1"),
         (("--method", "from_scratch", "--shape.heads", "5"), "does not divide"),

@@ -225,7 +225,8 @@ def test_frozen_features_and_classifier_give_the_predictions(
     for text in table["text"]:  # one at a time: without padding
         with torch.no_grad():
             hidden = encoder(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
-        features.append(hidden.mean(0).numpy())
+        feature = hidden.mean(0).numpy()
+        features.append(feature / np.linalg.norm(feature))
     logits = np.stack(features) @ classifier["weight"].T + classifier["bias"]
     exponentials = np.exp(logits - logits.max(1, keepdims=True))
     probabilities = exponentials / exponentials.sum(1, keepdims=True)

@@ -67,7 +67,7 @@ def test_a_file_of_twelve_rows_and_three_classes(
 def test_frozen_embeddings_stay_as_they_were(
     tune: Callable[..., Path], reviews: Path, tiny_bert: Path
 ) -> None:
-    run = tune("a", reviews, "--freeze", "embeddings", "--train.max-steps", "5")
+    run = tune("a", reviews, "--freeze-layers", "0", "--train.max-steps", "5")
     before, after = (load_file(f / "model.safetensors") for f in (tiny_bert, run / "model"))
     for name, value in after.items():
         if "embeddings" in name:

@@ -13,7 +13,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import Normalizer
 
 from toolkit.config import Invocation, RunConfig
 from toolkit.frozen import build_classifier, linear_weights, mean_pooled_features
@@ -41,7 +41,7 @@ def test_the_penalty_best_on_validation_is_taken_and_every_one_is_logged(tmp_pat
     penalties = (1e-4, 0.01, 1.0, 100.0)
     expected = {}
     for penalty in penalties:
-        model = make_pipeline(StandardScaler(), LogisticRegression(C=penalty, max_iter=5000))
+        model = make_pipeline(Normalizer(), LogisticRegression(C=penalty, max_iter=5000))
         model.fit(features["train"], data.train["label"][:])
         expected[penalty] = model.score(features["validation"], data.validation["label"][:])
     best = max(penalties, key=lambda penalty: expected[penalty])
@@ -67,12 +67,13 @@ def test_the_penalty_best_on_validation_is_taken_and_every_one_is_logged(tmp_pat
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_folded_weights_act_on_raw_features(classes: int) -> None:
+def test_saved_weights_act_on_features_of_length_one(classes: int) -> None:
     data, features = make_data(classes)
     classifier = build_classifier(0.1).fit(features["train"], data.train["label"][:])
     weight, bias = linear_weights(classifier)
     assert weight.shape == (classes, 30)
-    logits = features["test"] @ weight.T.astype(np.float64) + bias
+    unit = features["test"] / np.linalg.norm(features["test"], axis=1, keepdims=True)
+    logits = unit @ weight.T.astype(np.float64) + bias
     exponentials = np.exp(logits - logits.max(1, keepdims=True))
     softmax = exponentials / exponentials.sum(1, keepdims=True)
     assert np.allclose(softmax, classifier.predict_proba(features["test"]), atol=1e-4)

@@ -11,11 +11,12 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+import scratch_models
 from toolkit.errors import UserError
 from toolkit.modeling import (
     BertShape,
     count_parameters,
-    freeze,
+    freeze_lowest,
     load_pretrained,
     load_tokenizer,
     new_bert,
@@ -135,20 +136,27 @@ def test_a_new_bert_has_the_shape_asked_for(write_tiny_bert: WriteBert, tmp_path
     assert config.id2label == {0: "a", 1: "b"}
 
 
-def test_freezing_by_name_counts_what_it_froze() -> None:
+@pytest.mark.parametrize("implementation", ["scratch", "hf"])
+def test_the_lowest_layers_freeze_with_the_embeddings(implementation: str) -> None:
     config = transformers.BertConfig(
-        vocab_size=11, hidden_size=4, num_hidden_layers=1, num_attention_heads=1,
+        vocab_size=11, hidden_size=4, num_hidden_layers=3, num_attention_heads=1,
         intermediate_size=4, max_position_embeddings=6,
     )  # fmt: skip
-    model = transformers.BertForSequenceClassification(config)
-    total = sum(p.numel() for p in model.parameters())
+    name = f"{'Scratch' if implementation == 'scratch' else ''}BertForSequenceClassification"
+    package = scratch_models if implementation == "scratch" else transformers
     embeddings = 11 * 4 + 6 * 4 + 2 * 4 + 4 + 4
-    assert freeze(model, "embeddings") == embeddings
-    counts = {"parameters_total": total, "parameters_trained": total - embeddings}
-    assert count_parameters(model) == counts
-    assert not any(p.requires_grad for p in model.bert.embeddings.parameters())
-    with pytest.raises(UserError, match="no parameter has it in its name"):
-        freeze(model, "embedings")
+    layer = 4 * (4 * 4 + 4) + 2 * (4 * 4 + 4) + 2 * (4 + 4)
+    for layers in (0, 2):
+        model = getattr(package, name)(config)
+        total = sum(p.numel() for p in model.parameters())
+        freeze_lowest(model, layers)
+        trained = total - embeddings - layers * layer
+        counts = {"parameters_total": total, "parameters_trained": trained}
+        assert count_parameters(model) == counts
+    with pytest.raises(UserError, match="4: the model has 3 layers"):
+        freeze_lowest(model, 4)
+    with pytest.raises(UserError, match="no embeddings and layers"):
+        freeze_lowest(torch.nn.Linear(2, 2), 1)
 
 
 def test_shared_weights_count_once() -> None:

@@ -164,6 +164,7 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
+        first_token_only: bool = False,
         **kwargs: Any,
     ) -> BaseModelOutputWithPooling:
         """Encode a batch.
@@ -174,6 +175,8 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
                 `scratch_models.layers.masks.bidirectional_mask`.
             token_type_ids: [batch, length], segment of each token; None is segment 0.
             position_ids: [1 or batch, length]; None counts from 0.
+            first_token_only: compute in the last layer only what `pooler_output` needs, where
+                that changes nothing else; `last_hidden_state` is then [batch, 1, hidden_size].
             **kwargs: `output_hidden_states`, `output_attentions` (real weights under every
                 attention implementation), `return_dict`.
 
@@ -187,7 +190,8 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
         kwargs.setdefault("output_attentions", self.config.output_attentions)
         embedded = self.embeddings(input_ids, token_type_ids, position_ids, inputs_embeds)
         mask = bidirectional_mask(self.config, embedded, attention_mask)
-        hidden_states = self.layers(embedded, mask, **kwargs)
+        first_only = first_token_only and self.layers.first_token_suffices(self.config, **kwargs)
+        hidden_states = self.layers(embedded, mask, first_token_only=first_only, **kwargs)
         pooled = self.pooler(hidden_states) if self.pooler is not None else None
         return BaseModelOutputWithPooling(last_hidden_state=hidden_states, pooler_output=pooled)
 
@@ -347,6 +351,7 @@ class ScratchBertForSequenceClassification(ScratchBertPreTrainedModel):
             token_type_ids=token_type_ids,
             position_ids=position_ids,
             inputs_embeds=inputs_embeds,
+            first_token_only=True,
             return_dict=True,
             **kwargs,
         )
