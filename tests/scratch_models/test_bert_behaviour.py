@@ -141,7 +141,8 @@ def test_attention_maps_are_real_under_every_implementation(
     plain = scratch(ids, attention_mask=mask)
     asked = scratch(ids, attention_mask=mask, output_attentions=True)
     expected = reference(ids, attention_mask=mask, output_attentions=True).attentions
-    assert torch.equal(plain.logits, asked.logits)
+    # Without maps the last layer computes the first token only: equal up to rounding.
+    torch.testing.assert_close(plain.logits, asked.logits, atol=1e-6, rtol=0)
     assert plain.attentions is None
     assert len(asked.attentions) == 2
     for ours, theirs in zip(asked.attentions, expected, strict=True):
