@@ -84,7 +84,8 @@ def describe_linear_training(
         "examples_per_second": rows / seconds,
         "tokens_per_second": None if tokens is None else tokens / seconds,
         "best_step": None,
-        "selection": f"highest validation accuracy of {len(penalties)} penalties "
-        f"(C={result.penalty:g})",
+        "selection": "highest validation accuracy",
+        "penalty": result.penalty,
+        "penalties_tried": list(penalties),
         "peak_memory_bytes": peak_memory_bytes(),
     }

@@ -63,7 +63,8 @@ def test_the_penalty_best_on_validation_is_taken_and_every_one_is_logged(tmp_pat
     described = describe_linear_training(result, penalties, rows=60, seconds=2.0, tokens=300)
     assert described["examples_per_second"] == 30
     assert described["tokens_per_second"] == 150
-    assert f"C={best:g}" in described["selection"]
+    assert described["penalty"] == best
+    assert described["penalties_tried"] == list(penalties)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
