@@ -10,7 +10,8 @@ from torch.nn.attention.flex_attention import BlockMask, create_mask
 from transformers import PreTrainedConfig
 from transformers.masking_utils import create_bidirectional_mask
 
-_TAKES_FULL_MASKS = ("sdpa", "eager", "scratch")
+MASK_TENSOR_IMPLEMENTATIONS = ("sdpa", "eager", "scratch")
+"""Attention implementations whose mask is a tensor [batch, 1 or heads, queries, keys]."""
 
 
 def bidirectional_mask(
@@ -43,10 +44,11 @@ def bidirectional_mask(
             config=config, inputs_embeds=hidden_states, attention_mask=attention_mask
         )
     implementation = config._attn_implementation
-    if implementation not in _TAKES_FULL_MASKS:
+    if implementation not in MASK_TENSOR_IMPLEMENTATIONS:
         raise ValueError(
             f"attn_implementation {implementation!r} takes masks of shape [batch, length] only, "
-            f"not {list(attention_mask.shape)}: use one of {', '.join(_TAKES_FULL_MASKS)}."
+            f"not {list(attention_mask.shape)}: use one of "
+            f"{', '.join(MASK_TENSOR_IMPLEMENTATIONS)}."
         )
     return full_mask(attention_mask.to(hidden_states.device), hidden_states)
 

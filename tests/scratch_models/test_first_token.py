@@ -43,6 +43,16 @@ def test_the_first_token_is_the_same_in_value_and_gradient(residual: object, mas
     assert stack(*arguments, first_token_only=True).shape == (2, 1, 16)
 
 
+def test_another_residual_order_is_refused_where_only_the_first_token_is_asked_for() -> None:
+    def no_residual(x, sublayer, norm, dropout):  # type: ignore[no-untyped-def]
+        return norm(sublayer(x))
+
+    layer, x = build_layer(no_residual), torch.randn(1, 3, 16)
+    assert layer(x).shape == x.shape
+    with pytest.raises(ValueError, match="post_norm and pre_norm, not with no_residual"):
+        layer(x, first_token_only=True)
+
+
 def lengths_of_the_last_layer(model: nn.Module, **kwargs: object) -> list[int]:
     seen: list[int] = []
     hook = model.bert.layers[-1].register_forward_hook(  # type: ignore[union-attr,index]
