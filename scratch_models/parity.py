@@ -25,6 +25,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -40,7 +41,6 @@ from scratch_models.parity_inputs import Batch, example_batches
 
 TOLERANCE = 1e-5
 STEPS = 10
-ATTENTION_IMPLEMENTATIONS = ("sdpa", "eager", "scratch")
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class ParityRow:
 
     @property
     def passed(self) -> bool:
-        """True within the tolerance; never for NaN."""
-        return self.difference <= self.tolerance
+        """True within the tolerance; never for NaN and infinity."""
+        return math.isfinite(self.difference) and self.difference <= self.tolerance
 
 
 @dataclass
@@ -113,7 +113,7 @@ class ParityReport:
 
 
 @dataclass
-class Pair:
+class ParityPair:
     """One checkpoint in both classes, and what transformers said while loading it."""
 
     scratch: ScratchPreTrainedModel
@@ -125,7 +125,7 @@ class Pair:
 
 def load_pair(
     name: str | os.PathLike, head: str | None = None, attn_implementation: str = "sdpa"
-) -> Pair:
+) -> ParityPair:
     """Load a checkpoint, in the precision it is stored in, into our class and HuggingFace's.
 
     Args:
@@ -150,10 +150,10 @@ def load_pair(
     }
     scratch, info = own_class.from_pretrained(name, **how)
     reference, reference_info = reference_class.from_pretrained(name, **how)
-    return Pair(scratch, reference, head, info, reference_info)
+    return ParityPair(scratch, reference, head, info, reference_info)
 
 
-def check_pair(pair: Pair, name: str, device: str = "cpu", seed: int = 0) -> ParityReport:
+def check_pair(pair: ParityPair, name: str, device: str = "cpu", seed: int = 0) -> ParityReport:
     """Compare a loaded pair in every respect; trains both models.
 
     Args:
@@ -241,11 +241,12 @@ def compare_loading(
     rows = [
         _count("loading", "found by one side only", (missing ^ reference_missing) - tied),
         _count("loading", "held by one side only", set(own) ^ set(expected)),
-        _row("loading", "values as loaded", loaded, {k: expected[k] for k in loaded}, exact=True),
+        _row("loading", "values as loaded", loaded, expected, exact=True),
     ]
     with torch.no_grad():
-        for key in missing:
-            own[key].copy_(expected[key])
+        for key in missing & expected.keys():
+            if own[key].shape == expected[key].shape:  # else no copy: the rows to come show it
+                own[key].copy_(expected[key])
     return rows
 
 
@@ -255,22 +256,22 @@ def compare_forward(
     """Hidden states, attention maps, outputs and loss, without dropout."""
     scratch.eval()
     reference.eval()
-    pairs: dict[tuple[str, str], list[tuple[Tensor, Tensor]]] = {}
+    pairs: dict[tuple[str, str], list[tuple[Tensor | None, Tensor | None]]] = {}
     with torch.no_grad():
         for batch in batches:
             flags = {"output_hidden_states": True, "output_attentions": True}
             ours = scratch(**batch, **flags)
             theirs = reference(**batch, output_hidden_states=True)
             maps = _eager_attentions(reference, batch)
-            layers = zip(ours.hidden_states, theirs.hidden_states, strict=True)
+            layers = zip_longest(ours.hidden_states, theirs.hidden_states)
             for number, pair in enumerate(layers):
                 name = f"layer {number}" if number else "embeddings"
                 pairs.setdefault(("hidden states", name), []).append(pair)
-            for number, pair in enumerate(zip(ours.attentions, maps, strict=True), start=1):
+            for number, pair in enumerate(zip_longest(ours.attentions, maps), start=1):
                 pairs.setdefault(("attention maps", f"layer {number}"), []).append(pair)
             for key, tensor in theirs.items():
                 if isinstance(tensor, Tensor):
-                    pairs.setdefault(("outputs", key), []).append((ours[key], tensor))
+                    pairs.setdefault(("outputs", key), []).append((ours.get(key), tensor))
             loss = (training_loss(ours), training_loss(theirs))
             pairs.setdefault(("outputs", "loss"), [])[:0] = [loss]
     return [_row_of_pairs(stage, name, pair) for (stage, name), pair in pairs.items()]
@@ -291,10 +292,11 @@ def compare_gradients(
     """The gradient of every parameter for the summed loss of all batches, without dropout."""
     ours = _gradients(scratch, batches)
     theirs = to_own_names(scratch, _gradients(reference, batches))
-    theirs = {name: theirs[name] for name, _ in scratch.named_parameters() if name in theirs}
-    largest = max((_largest(gradient) for gradient in theirs.values()), default=0.0)
+    names = [n for n, _ in scratch.named_parameters() if n in ours or n in theirs]
+    largest = max((_largest(theirs[name]) for name in names if name in theirs), default=0.0)
     rows = []
-    for name in sorted(ours.keys() | theirs.keys()):
+    # In the order of the model: sorted by name, layer 10 would stand before layer 2.
+    for name in names:
         difference, scale = _difference(ours.get(name), theirs.get(name))
         limit = min(max(scale, 0.1 * largest), max(scale, 1.0))
         rows.append(ParityRow("gradients", name, difference, TOLERANCE * limit))
@@ -327,7 +329,7 @@ def compare_training(
     with torch.no_grad():
         ours, theirs = scratch(**batches[0]), reference(**batches[0])
     tensors = {key: value for key, value in theirs.items() if isinstance(value, Tensor)}
-    rows.append(_row(stage, "outputs", {key: ours[key] for key in tensors}, tensors))
+    rows.append(_row(stage, "outputs", {key: ours.get(key) for key in tensors}, tensors))
     parameters = dict(scratch.named_parameters())
     expected = to_own_names(scratch, dict(reference.named_parameters()))
     for name, parameter in parameters.items():
@@ -425,8 +427,8 @@ def _row_of_pairs(
     measured = [_difference(ours, theirs) for ours, theirs in pairs]
     # max() would lose a NaN that does not stand first.
     differences = [math.inf if math.isnan(d) else d for d, _ in measured]
-    scale = max(scale for _, scale in measured)
-    return ParityRow(stage, name, max(differences), TOLERANCE * max(scale, 1.0))
+    scale = max([1.0, *(scale for _, scale in measured)])
+    return ParityRow(stage, name, max(differences, default=math.inf), TOLERANCE * scale)
 
 
 def _difference(ours: Tensor | None, theirs: Tensor | None) -> tuple[float, float]:

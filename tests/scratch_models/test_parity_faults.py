@@ -11,7 +11,14 @@ from torch import nn
 
 from scratch_models import ScratchBertForPreTraining
 from scratch_models.layers.stack import pre_norm
-from scratch_models.parity import ParityReport, ParityRow, compare_computing, compare_saving
+from scratch_models.models.bert import modeling
+from scratch_models.parity import (
+    ParityReport,
+    ParityRow,
+    check_checkpoint,
+    compare_computing,
+    compare_saving,
+)
 from scratch_models.parity_inputs import example_batches
 
 
@@ -151,9 +158,63 @@ def test_a_save_that_differs_in_one_bit_name_or_setting_fails(tiny_config, tiny_
     assert failing(other_setting) == {"config.json entries"}
 
 
+def failures_of_a_changed_layer(
+    change: Callable[[nn.Module], object], folder, tiny_pair, tiny_config, monkeypatch
+) -> set[tuple[str, str]]:
+    """The rows that fail for a checkpoint of HuggingFace's read into layers with a change."""
+    _, reference = tiny_pair(tiny_config(), "masked-lm")
+    reference.save_pretrained(folder)
+    build_layer = modeling.build_layer
+
+    def build_changed_layer(config):
+        layer = build_layer(config)
+        change(layer)
+        return layer
+
+    assert check_checkpoint(folder).passed
+    monkeypatch.setattr(modeling, "build_layer", build_changed_layer)
+    return {(row.stage, row.name.split(" (")[0]) for row in check_checkpoint(folder).failures}
+
+
+def test_one_module_too_many_fails(tmp_path, tiny_pair, tiny_config, monkeypatch) -> None:
+    """The checkpoint holds no weights for it, and HuggingFace's model has none to copy."""
+    missed = failures_of_a_changed_layer(
+        lambda layer: layer.add_module("gate", nn.Linear(2, 2)),
+        tmp_path,
+        tiny_pair,
+        tiny_config,
+        monkeypatch,
+    )
+    assert ("loading", "found by one side only") in missed
+    assert ("loading", "held by one side only") in missed
+    assert ("saving", "names only one writes") in missed
+    assert ("after 10 SGD steps", "bert.layers.0.gate.weight") in missed
+    assert not any(stage in ("hidden states", "outputs", "gradients") for stage, _ in missed)
+
+
+def test_one_module_too_few_fails(tmp_path, tiny_pair, tiny_config, monkeypatch) -> None:
+    def without_bias(layer: nn.Module) -> None:
+        layer.attention.query.bias = None
+
+    missed = failures_of_a_changed_layer(
+        without_bias, tmp_path, tiny_pair, tiny_config, monkeypatch
+    )
+    assert ("loading", "held by one side only") in missed
+    assert ("hidden states", "layer 1") in missed
+
+
+def test_one_layer_too_many_fails(tiny_config, tiny_pair) -> None:
+    scratch, reference = tiny_pair(tiny_config(), "pretraining")
+    scratch.bert.layers.append(modeling.build_layer(scratch.config).eval())
+    rows = compare_computing(scratch, reference, example_batches(tiny_config(), "pretraining"))
+    missed = {(row.stage, row.name) for row in rows if not row.passed}
+    assert {("hidden states", "layer 3"), ("attention maps", "layer 3")} <= missed
+
+
 def test_not_a_number_and_infinity_fail_and_reports_without_rows_do_not_pass() -> None:
     assert not ParityRow("s", "n", math.nan, 1.0).passed
     assert not ParityRow("s", "n", math.inf, 1.0).passed
+    assert not ParityRow("s", "n", math.inf, math.inf).passed  # the reference overflowed, ours not
     assert ParityRow("s", "n", 1e-6, 1e-5).passed
     report = ParityReport("m", "S", "H", "sdpa", 1)
     assert not report.passed

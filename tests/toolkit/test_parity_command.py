@@ -13,7 +13,10 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers import BertConfig, BertForMaskedLM, BertModel, GPT2Config, GPT2Model
 
+from scratch_models import ScratchBertForMaskedLM
 from scratch_models.layers.stack import EncoderLayer
+from scratch_models.parity import compare_gradients
+from scratch_models.parity_inputs import example_batches
 from toolkit.commands import parity
 from toolkit.errors import UserError
 
@@ -54,6 +57,21 @@ def test_heads_offered_are_the_heads_there_are() -> None:
     from scratch_models.hub.auto import HEADS
 
     assert set(parity._HEADS) == set(HEADS)
+
+
+def test_attentions_offered_are_those_that_take_every_mask() -> None:
+    from scratch_models.layers.masks import MASK_TENSOR_IMPLEMENTATIONS
+
+    assert parity._ATTENTIONS == MASK_TENSOR_IMPLEMENTATIONS
+
+
+def test_layers_stand_in_their_order_in_the_table() -> None:
+    config = BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=12, num_attention_heads=2)
+    models = [cls._from_config(config) for cls in (ScratchBertForMaskedLM, BertForMaskedLM)]
+    models[0].load_state_dict(models[1].state_dict())
+    rows = compare_gradients(*models, example_batches(config, "masked-lm"))
+    layers = [part for _, part in parity._lines(rows) if part.startswith("layer ")]
+    assert layers == [f"layer {number}" for number in range(1, 13)]
 
 
 @pytest.mark.parametrize("attn", ["sdpa", "eager", "scratch"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from scratch_models.parity import Pair, ParityReport, ParityRow
+    from scratch_models.parity import ParityPair, ParityReport, ParityRow
 
 HELP = "compare a from-scratch model with HuggingFace's own class on a checkpoint"
 
@@ -25,6 +25,7 @@ _HEADS = (
     "token-classification",
     "question-answering",
 )
+_ATTENTIONS = ("sdpa", "eager", "scratch")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--attn",
-        choices=("sdpa", "eager", "scratch"),
+        choices=_ATTENTIONS,
         default="sdpa",
         help="attention implementation of both sides (default: sdpa)",
     )
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if report.passed else 1
 
 
-def _load(model: str, head: str | None, attn: str) -> Pair:
+def _load(model: str, head: str | None, attn: str) -> ParityPair:
     """Both models, or an error that says why the checkpoint cannot be compared."""
     from safetensors import SafetensorError
     from transformers import AutoConfig
