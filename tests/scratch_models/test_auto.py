@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
+
 import pytest
 from transformers import (
     AutoModel,
@@ -53,5 +57,23 @@ def test_every_public_name_can_be_imported() -> None:
     for name in scratch_models.__all__:
         assert getattr(scratch_models, name).__name__ == name
     assert set(scratch_models.__all__) == set(scratch_models._HOME)
+    assert set(scratch_models.__all__) == set(dir(scratch_models))
     with pytest.raises(AttributeError, match="ScratchNothing"):
         _ = scratch_models.ScratchNothing
+
+
+def test_every_public_class_is_exported() -> None:
+    modules = [
+        importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(scratch_models.__path__, "scratch_models.")
+    ]
+    classes = {
+        name: value
+        for module in modules
+        for name, value in inspect.getmembers(module, inspect.isclass)
+        if value.__module__ == module.__name__ and not name.startswith("_")
+    }
+    assert {"MultiHeadAttention", "ScratchBertModel", "ParityReport"} <= classes.keys()
+    assert classes.keys() <= set(scratch_models.__all__)
+    for name, value in classes.items():
+        assert getattr(scratch_models, name) is value
