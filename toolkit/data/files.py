@@ -47,6 +47,7 @@ def read_table(path: str | Path) -> Table:
         UserError: no such file, an unknown kind, an empty or a malformed file; names the line.
     """
     path = Path(path)
+    _check_exists(path)
     suffix = data_suffix(path)
     if suffix is None:
         raise UserError(
@@ -69,9 +70,7 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         UserError: no such file (names near ones), unreadable, or empty.
     """
-    if not path.exists():
-        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        raise UserError(f"no such file: {path}.{near_names(path.name, siblings)}")
+    _check_exists(path)
     try:
         content = path.read_bytes()
         if path.suffix.lower() == ".gz":
@@ -81,6 +80,12 @@ def read_bytes(path: Path) -> bytes:
     if not content.strip():
         raise UserError(f"{path} is empty.")
     return content
+
+
+def _check_exists(path: Path) -> None:
+    if not path.exists():
+        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise UserError(f"no such file or folder: {path}.{near_names(path.name, siblings)}")
 
 
 def _read_csv(content: bytes, path: Path) -> Table:

@@ -153,5 +153,11 @@ def test_broken_gzip_is_refused(tmp_path):
 
 def test_missing_file_suggests_its_neighbours(tmp_path):
     (tmp_path / "reviews.csv").write_text("x")
-    with pytest.raises(UserError, match=r"no such file: .*Did you mean reviews\.csv\?"):
+    with pytest.raises(UserError, match=r"no such file or folder: .*Did you mean reviews\.csv\?"):
         read_table(tmp_path / "review.csv")
+
+
+@pytest.mark.parametrize("name", ["reviews", "reviews.xlsx", "no/such/reviews", "a.csv"])
+def test_that_nothing_is_there_is_said_before_its_kind_is_judged(tmp_path, name):
+    with pytest.raises(UserError, match=rf"no such file or folder: .*{name}\."):
+        read_table(tmp_path / name)
