@@ -12,10 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-Batch = dict[str, Tensor]
-IGNORED = -100
-"""Label of a position that has no loss term (PyTorch's and HuggingFace's convention)."""
+from toolkit.ignored_label import IGNORED
 
+Batch = dict[str, Tensor]
 NOT_INPUTS = ("labels", "next_sentence_label", "index")
 """Parts of a batch that the loss needs and the model's ``forward`` is not given."""
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from toolkit.batching import Collate, Rows, evaluation_batches, load_batches
 from toolkit.console import console
 from toolkit.engine import FitResult
-from toolkit.objectives import IGNORED
+from toolkit.ignored_label import IGNORED
 from toolkit.outcome import describe_training, draw_training
 from toolkit.run import Run, describe_run
 from toolkit.stats import wilson_interval
