@@ -13,29 +13,16 @@ from typing import Any
 import numpy as np
 import sklearn
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support
+from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
 from toolkit import stats
-
-IGNORED_LABEL = -100
-"""The label that PyTorch's cross entropy and HuggingFace's collators leave out of the loss."""
+from toolkit.ignored_label import IGNORED
+from toolkit.stats import macro_f1
 
 
 def accuracy(labels: NDArray[Any], predictions: NDArray[Any]) -> float:
     """Share of predictions that equal their label; NaN without examples."""
     return float(accuracy_score(labels, predictions)) if len(labels) else math.nan
-
-
-def macro_f1(labels: NDArray[Any], predictions: NDArray[Any], num_labels: int) -> float:
-    """Unweighted mean of F1 over ALL labels of the model, seen or not; NaN without examples.
-
-    A label that is neither true nor predicted counts 0, so the number does not rise when a class
-    is missing from the test set (scikit-learn averages over the labels it happens to see).
-    """
-    if len(labels) == 0:
-        return math.nan
-    all_labels = np.arange(num_labels)
-    return float(f1_score(labels, predictions, labels=all_labels, average="macro", zero_division=0))
 
 
 def classification_metrics(
@@ -92,7 +79,7 @@ def masked_token_accuracy(labels: ArrayLike, predictions: ArrayLike) -> float:
     references, predicted = np.asarray(labels), np.asarray(predictions)
     if references.shape != predicted.shape:
         raise ValueError(f"labels of shape {references.shape}, predictions of {predicted.shape}")
-    masked = references != IGNORED_LABEL
+    masked = references != IGNORED
     return accuracy(references[masked], predicted[masked])
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
+from sklearn.metrics import f1_score
 from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
@@ -200,10 +201,16 @@ def detectable_difference(
 def macro_f1(
     labels: NDArray[np.integer], predictions: NDArray[np.integer], num_labels: int
 ) -> float:
-    """Macro F1 over all labels of the model; both inputs of shape (examples,)."""
-    patterns = np.vstack([labels, predictions])
-    once_each = np.ones((1, labels.size), dtype=np.int64)
-    return float(_macro_f1_of_counts(patterns, once_each, num_labels)[0, 0])
+    """Unweighted mean of F1 over ALL labels of the model, seen or not; NaN without examples.
+
+    Both inputs have shape (examples,). A label that is neither true nor predicted counts 0, so the
+    number does not rise when a class is missing from the test set (scikit-learn by itself averages
+    over the labels it happens to see).
+    """
+    if labels.size == 0:
+        return math.nan
+    all_labels = np.arange(num_labels)
+    return float(f1_score(labels, predictions, labels=all_labels, average="macro", zero_division=0))
 
 
 def macro_f1_draws(
