@@ -16,14 +16,14 @@ import torch
 from toolkit.console import notify
 from toolkit.data.sentences import split_clauses, split_sentences
 from toolkit.errors import UserError
+from toolkit.ignored_label import IGNORED
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 MASK_SHARE = 0.15
-IGNORED_LABEL = -100
 IS_NEXT, NOT_NEXT = 0, 1  # HuggingFace's next_sentence_label
-_SPECIAL_TOKENS_OF_A_PAIR = 3  # [CLS] A [SEP] B [SEP]
+_SPECIAL_TOKENS_OF_A_PAIR = 3  # the layout of the paper: [CLS] A [SEP] B [SEP]
 
 
 def tokenize_documents(
@@ -35,7 +35,8 @@ def tokenize_documents(
 
     Returns:
         A data set with the columns sentences (list of lists of ids, without special tokens) and
-        length (tokens of a pair made of the whole document, at most max_length).
+        length (tokens of a pair made of the whole document, at most max_length; an estimate, as
+        half of the pairs end in another document's rest).
 
     Raises:
         UserError: fewer than two such documents: nothing to draw a wrong next sentence from.
@@ -64,10 +65,6 @@ def tokenize_documents(
     return datasets.Dataset.from_dict({"sentences": kept, "length": lengths}, features=features)
 
 
-def _token_ids(tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[list[int]]:
-    return list(tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"])
-
-
 def _spans(text: str) -> list[str]:
     sentences = split_sentences(text)
     return sentences if len(sentences) > 1 else split_clauses(text)
@@ -79,6 +76,16 @@ class PretrainingCollator:
     Takes rows {sentences, index, epoch}; gives int64 tensors input_ids, attention_mask,
     token_type_ids and labels [batch, length] (-100 where nothing is to be predicted),
     next_sentence_label and index [batch].
+
+    Args:
+        tokenizer: one whose pairs are [CLS] A [SEP] B [SEP], and which has a [MASK].
+        documents: from `tokenize_documents`; wrong next sentences are drawn from them.
+        max_length: tokens of a pair, special tokens included.
+        seed: of pairs and masks, together with the epoch and the row.
+        mask_share: share of the tokens to predict, above 0 and below 1.
+
+    Raises:
+        UserError: another kind of tokenizer, no room for a pair, or no share.
     """
 
     def __init__(
@@ -89,6 +96,7 @@ class PretrainingCollator:
         seed: int = 0,
         mask_share: float = MASK_SHARE,
     ) -> None:
+        _check_settings(tokenizer, max_length, mask_share)
         self.tokenizer = tokenizer
         self.documents = documents
         self.max_length = max_length
@@ -107,7 +115,7 @@ class PretrainingCollator:
             return_attention_mask=True,
             return_tensors="pt",
         )
-        labels = torch.full_like(padded["input_ids"], IGNORED_LABEL)
+        labels = torch.full_like(padded["input_ids"], IGNORED)
         # The real positions, whichever side the tokenizer pads.
         labels[padded["attention_mask"].bool()] = torch.tensor(
             [label for row in rows for label in row["labels"]]
@@ -156,10 +164,10 @@ class PretrainingCollator:
     def _mask(
         self, ids: np.ndarray, maskable: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """15 % of the tokens to predict: 80 % become [MASK], 10 % a random token, 10 % stay."""
+        """`mask_share` to predict: 80 % become [MASK], 10 % a random token, 10 % stay."""
         count = max(1, round(self.mask_share * len(maskable)))
         chosen = rng.choice(maskable, size=count, replace=False)
-        labels = np.full(len(ids), IGNORED_LABEL)
+        labels = np.full(len(ids), IGNORED)
         labels[chosen] = ids[chosen]
         masked = ids.copy()
         fate = rng.random(count)
@@ -167,6 +175,28 @@ class PretrainingCollator:
         random = chosen[(fate >= 0.8) & (fate < 0.9)]
         masked[random] = rng.choice(self.ordinary_tokens, size=len(random))
         return masked, labels
+
+
+def _check_settings(tokenizer: PreTrainedTokenizerBase, max_length: int, mask_share: float) -> None:
+    special = tokenizer.num_special_tokens_to_add(pair=True)
+    names = {"cls_token", "sep_token", "mask_token"}
+    missing = sorted(names - tokenizer.special_tokens_map.keys())
+    # Fine-tuning lays its texts out as the tokenizer does: pretraining must do the same.
+    if missing or special != _SPECIAL_TOKENS_OF_A_PAIR:
+        found = f"has no {missing[0]}" if missing else f"puts {special} special tokens into a pair"
+        raise UserError(
+            f"{tokenizer.name_or_path or 'the tokenizer'} {found}; BERT's pretraining needs pairs "
+            "of the form [CLS] A [SEP] B [SEP], and a [MASK]. Use a BERT tokenizer (--tokenizer)."
+        )
+    if max_length < special + 2:
+        raise UserError(
+            f"a length of {max_length} tokens leaves no room for a pair of sentences: {special} "
+            f"are special tokens and each sentence needs one. Raise --max_length."
+        )
+    if not 0 < mask_share < 1:
+        raise UserError(
+            f"--mask_share {mask_share}: expected a share above 0 and below 1, such as {MASK_SHARE}"
+        )
 
 
 def truncate_pair(

@@ -1,9 +1,13 @@
 """BERT's pretraining data: pairs and masks against their definition and exact statistics."""
 
+import copy
+import math
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import binomtest
+from tokenizers.processors import RobertaProcessing
 
 from toolkit.batching import Rows, load_batches
 from toolkit.data.pretraining import (
@@ -177,3 +181,38 @@ def test_truncation_takes_from_the_longer_at_both_ends():
     assert cut_first == list(range(cut_first[0], cut_first[0] + 40))
     assert 0 < cut_first[0] < 60
     assert len(first) == 100  # the caller's list is untouched
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, -0.1, 15, math.nan])
+def test_a_mask_share_that_is_none_is_refused(tokenizer, documents, share):
+    with pytest.raises(UserError, match=rf"--mask_share {share}: expected a share"):
+        PretrainingCollator(tokenizer, documents, 64, mask_share=share)
+
+
+def test_another_share_is_kept_in_every_row(tokenizer, documents):
+    (batch,) = collate_many(tokenizer, documents, 1, mask_share=0.5)
+    tokens = batch["attention_mask"].sum(1) - 3
+    assert (batch["labels"] >= 0).sum(1).tolist() == [round(0.5 * n) for n in tokens.tolist()]
+
+
+def test_the_shortest_pair_has_a_token_on_each_side(tokenizer, documents):
+    with pytest.raises(UserError, match=r"length of 4 tokens leaves no room .* 3 are special"):
+        PretrainingCollator(tokenizer, documents, 4)
+    batch = PretrainingCollator(tokenizer, documents, 5)(rows(documents, range(20)))
+    assert batch["input_ids"].shape == (20, 5)
+    assert batch["token_type_ids"].tolist() == [[0, 0, 0, 1, 1]] * 20
+
+
+def test_a_tokenizer_of_another_layout_is_refused(tokenizer, documents):
+    without_mask = copy.deepcopy(tokenizer)
+    without_mask.mask_token = None
+    four_special_tokens = copy.deepcopy(tokenizer)
+    four_special_tokens.backend_tokenizer.post_processor = RobertaProcessing(
+        ("[SEP]", 3), ("[CLS]", 2)
+    )
+    for other, found in (
+        (without_mask, "has no mask_token;"),
+        (four_special_tokens, "puts 4 special tokens into a pair;"),
+    ):
+        with pytest.raises(UserError, match=found):
+            PretrainingCollator(other, documents, 64)
