@@ -9,11 +9,18 @@ from __future__ import annotations
 import functools
 import os
 import queue
+import re
 import sys
 import threading
 
 PROBE_SECONDS = 2.0
 OFFLINE_COMMAND = "accelerate launch recipes/bert_sentiment.py --preset demo"
+_HUB_NAME = re.compile(r"\w[\w.-]*(/[\w.-]+)?", re.ASCII)
+
+
+def is_hub_name(name: str) -> bool:
+    """True where `name` may stand on the Hub: "name" or "owner/name", not a path."""
+    return _HUB_NAME.fullmatch(name) is not None
 
 
 @functools.cache

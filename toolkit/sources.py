@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from toolkit.data.suggest import near_names
 from toolkit.demo.chinese_bert import NAME as CHINESE_BERT
 from toolkit.demo.chinese_bert import chinese_bert_folder
-from toolkit.errors import UserError
-from toolkit.network import OFFLINE_COMMAND, hub_failure
+from toolkit.errors import UserError, first_line
+from toolkit.network import OFFLINE_COMMAND, hub_failure, is_hub_name
 
-_HUB_NAME = re.compile(r"\w[\w.-]*(/[\w.-]+)?", re.ASCII)
 _DESCRIPTIONS = ("config.json", "adapter_config.json")
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json")
 
@@ -34,7 +32,7 @@ def resolve_model(name: str) -> str:
     path = Path(name).expanduser()
     if name and path.exists():
         return _check_folder(path)
-    if not _HUB_NAME.fullmatch(name):
+    if not is_hub_name(name):
         raise UserError(f"no such model folder: {name}.{_near_paths(path)}")
     return _check_hub_name(name)
 
@@ -73,7 +71,7 @@ def _check_hub_name(name: str) -> str:
     except EntryNotFoundError as error:
         raise UserError(f"{name!r} on the Hub is no transformers model: no config.json.") from error
     except (HfHubHTTPError, OSError) as error:
-        raise UserError(_message(name, _first_line(error))) from error
+        raise UserError(_message(name, first_line(error))) from error
     return name
 
 
@@ -94,7 +92,3 @@ def _message(name: str, reason: str) -> str:
         f"Works offline: `{OFFLINE_COMMAND}`, or a model folder of your own: `--model PATH`."
         f"{near_names(name, here)}"
     )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.errors import UserError, first_line
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -75,7 +77,6 @@ def _load(model: str, head: str | None, attn: str) -> ParityPair:
 
     from scratch_models.hub.auto import scratch_class
     from scratch_models.parity import checkpoint_head, load_pair
-    from toolkit.errors import UserError
     from toolkit.sources import resolve_model
 
     logging.set_verbosity_error()
@@ -84,7 +85,7 @@ def _load(model: str, head: str | None, attn: str) -> ParityPair:
     try:
         config = AutoConfig.from_pretrained(folder)
     except (OSError, ValueError) as error:
-        raise UserError(f"{model}: its config.json cannot be read: {_first_line(error)}") from error
+        raise UserError(f"{model}: its config.json cannot be read: {first_line(error)}") from error
     try:
         scratch_class(config.model_type, head or checkpoint_head(config))
     except ValueError as error:
@@ -92,17 +93,13 @@ def _load(model: str, head: str | None, attn: str) -> ParityPair:
     try:
         pair = load_pair(folder, head, attn)
     except (OSError, RuntimeError, EOFError, SafetensorError, pickle.UnpicklingError) as error:
-        raise UserError(f"{model}: its weights cannot be loaded: {_first_line(error)}") from error
+        raise UserError(f"{model}: its weights cannot be loaded: {first_line(error)}") from error
     if len(pair.info["missing_keys"]) >= len(list(pair.scratch.parameters())):
         raise UserError(
             f"{model}: its weight files hold none of the weights of {type(pair.scratch).__name__}; "
             "their names belong to another architecture."
         )
     return pair
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _table(report: ParityReport) -> Table:
@@ -169,8 +166,6 @@ def _verdict(report: ParityReport) -> str:
 
 
 def _write_json(report: ParityReport, path: str) -> None:
-    from toolkit.errors import UserError
-
     try:
         Path(path).write_text(json.dumps(report.to_dict(), indent=1) + "\n", encoding="utf-8")
     except OSError as error:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.data.files import Table, data_suffix, read_table
+from toolkit.data.quiet import quiet_datasets
 from toolkit.data.suggest import near_names
-from toolkit.data.tokenization import quiet_datasets
 from toolkit.demo import reviews
-from toolkit.errors import UserError
-from toolkit.network import OFFLINE_COMMAND, hub_failure
+from toolkit.errors import UserError, first_line
+from toolkit.network import OFFLINE_COMMAND, hub_failure, is_hub_name
 
 _SPLIT_NAMES = {
     "train": "train",
@@ -24,7 +24,6 @@ _SPLIT_NAMES = {
     "test": "test",
 }
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")  # as the Hub names parts of a split
-_HUB_NAME = re.compile(r"\w[\w.-]*(/[\w.-]+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def _read(dataset: str) -> Source:
 
 
 def _looks_like_a_path(name: str) -> bool:
-    return data_suffix(Path(name)) is not None or not _HUB_NAME.fullmatch(name)
+    return data_suffix(Path(name)) is not None or not is_hub_name(name)
 
 
 def _read_demo(name: str) -> Source:
@@ -149,8 +148,7 @@ def _hub_error(name: str, failure: str | None, error: Exception) -> str:
     )
     if failure is not None:
         return f"cannot fetch the data set {name!r}: {failure}. {advice}"
-    first_line = (str(error).splitlines() or [type(error).__name__])[0]
-    return f"cannot fetch the data set {name!r}: {first_line} {advice}"
+    return f"cannot fetch the data set {name!r}: {first_line(error)} {advice}"
 
 
 def _table_of(dataset: Any, source: str) -> Table:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import datasets
 
 from toolkit.console import notify
+from toolkit.data.quiet import quiet_datasets
 from toolkit.errors import UserError
 
 if TYPE_CHECKING:
@@ -111,19 +109,6 @@ def check_tokenizer(tokenizer: PreTrainedTokenizerBase, vocab_size: int) -> None
             "embeddings: its vocabulary file is missing or belongs to another model. Put "
             "tokenizer.json (or vocab.txt) into the model folder."
         )
-
-
-@contextmanager
-def quiet_datasets() -> Iterator[None]:
-    """No progress bars of `datasets` where nobody watches them (a log file, a test)."""
-    silence = not sys.stderr.isatty() and datasets.are_progress_bars_disabled() is False
-    if silence:
-        datasets.disable_progress_bars()
-    try:
-        yield
-    finally:
-        if silence:
-            datasets.enable_progress_bars()
 
 
 def encode_batch(
