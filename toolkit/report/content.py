@@ -118,8 +118,10 @@ def _notes(comparison: Comparison) -> list[str]:
         '"Best other" is the run with the highest accuracy among the others.',
         "Differences of accuracy: Bonett and Price's 95% interval for paired proportions. "
         "Intervals are those of each pair by itself; only the p values are adjusted.",
-        "Bold marks the best accuracy, and only when it is significantly better than every other "
-        "(adjusted p below 0.05).",
+        "Training time counts the training steps with the preparation of their batches (for frozen "
+        "features and TF-IDF: the features of the training texts and the fit with the chosen "
+        "penalty); tokenisation, evaluation, checkpoints and the search for a penalty are not in "
+        "it.",
         f"One training run per row ({seed_words}): the intervals tell how much another test set "
         "would change the numbers, not how much another seed would.",
     ]

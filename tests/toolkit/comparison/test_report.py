@@ -154,6 +154,9 @@ def test_markdown_holds_everything_in_order(tie):
     assert results[2][3:] == ["117.7 M (21.4 M)", "214 s", "5,232", "0.87"]
     assert results[4][5] == "–"
     assert "**" not in "".join(cell for row in results for cell in row)
+    assert "p is adjusted by Holm over all 3 pairs. Bold marks the best accuracy" in markdown
+    assert markdown.count("significantly better than every other (p below 0.05)") == 1
+    assert markdown.count("- Training time counts the training steps") == 1
     assert table_after(markdown, "Where they differ")[2][2:] == ["1,528", "162", "158", "152"]
     statistics = table_after(markdown, "Statistics")
     assert statistics[2][0] == "chinese-bert frozen − chinese-bert fine-tuned"
@@ -166,11 +169,13 @@ def test_markdown_holds_everything_in_order(tie):
 
 def test_the_significantly_best_is_bold(make_run):
     runs = [make_run("A", LABELS, FROZEN), make_run("B", LABELS, WEAK)]
-    results = table_after(render_markdown(build_report(compare_runs(runs, draws=50))), "Results")
+    markdown = render_markdown(build_report(compare_runs(runs, draws=50)))
+    results = table_after(markdown, "Results")
     assert results[2][0] == "**A**"
     assert results[2][1].startswith("**84.5%")
     assert results[3][0] == "B"
     assert results[0][-1] == "p against the best other"  # one pair: nothing was adjusted
+    assert "\n\nBold marks the best accuracy, and only when it is significantly" in markdown
 
 
 def test_a_forced_report_carries_a_banner(make_run):
