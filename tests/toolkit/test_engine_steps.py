@@ -6,6 +6,7 @@ import copy
 import math
 import threading
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -382,7 +383,7 @@ def test_steps_are_counted_in_optimizer_steps() -> None:
 # Optimizer
 
 
-def test_biases_and_norms_are_not_decayed_as_in_huggingfaces_trainer() -> None:
+def test_biases_and_norms_are_not_decayed_as_in_huggingfaces_trainer(tmp_path: Path) -> None:
     config = transformers.BertConfig(
         vocab_size=20, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
         intermediate_size=16,
@@ -395,7 +396,7 @@ def test_biases_and_norms_are_not_decayed_as_in_huggingfaces_trainer() -> None:
         g["weight_decay"]: {names[id(p)] for p in g["params"]} for g in optimizer.param_groups
     }
     trainer = transformers.Trainer(
-        model, transformers.TrainingArguments("unused", report_to=[], use_cpu=True)
+        model, transformers.TrainingArguments(str(tmp_path), report_to=[], use_cpu=True)
     )
     decayed = set(trainer.get_decay_parameter_names(model)) - {
         "bert.embeddings.word_embeddings.weight"
