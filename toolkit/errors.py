@@ -14,4 +14,4 @@ def first_line(error: BaseException) -> str:
 
     What follows is for developers (a traceback of C++, a list of every file tried).
     """
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip()
