@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from toolkit.console import notify
+from toolkit.data.pair_layout import pair_layout
 from toolkit.data.sentences import split_clauses, split_sentences
 from toolkit.errors import UserError
 from toolkit.ignored_label import IGNORED
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 MASK_SHARE = 0.15
 IS_NEXT, NOT_NEXT = 0, 1  # HuggingFace's next_sentence_label
-_SPECIAL_TOKENS_OF_A_PAIR = 3  # the layout of the paper: [CLS] A [SEP] B [SEP]
 
 
 def tokenize_documents(
@@ -55,7 +55,8 @@ def tokenize_documents(
         )
     if len(kept) < len(documents):
         notify(f"{len(documents) - len(kept):,} texts of one sentence left out: no next sentence.")
-    lengths = [min(sum(map(len, spans)) + _SPECIAL_TOKENS_OF_A_PAIR, max_length) for spans in kept]
+    special = tokenizer.num_special_tokens_to_add(pair=True)
+    lengths = [min(sum(map(len, spans)) + special, max_length) for spans in kept]
     features = datasets.Features(
         {
             "sentences": datasets.List(datasets.List(datasets.Value("int32"))),
@@ -78,14 +79,14 @@ class PretrainingCollator:
     next_sentence_label and index [batch].
 
     Args:
-        tokenizer: one whose pairs are [CLS] A [SEP] B [SEP], and which has a [MASK].
+        tokenizer: gives the layout of a pair, [CLS] A [SEP] B [SEP] for BERT's.
         documents: from `tokenize_documents`; wrong next sentences are drawn from them.
         max_length: tokens of a pair, special tokens included.
         seed: of pairs and masks, together with the epoch and the row.
         mask_share: share of the tokens to predict, above 0 and below 1.
 
     Raises:
-        UserError: another kind of tokenizer, no room for a pair, or no share.
+        UserError: a tokenizer without mask or padding, no room for a pair, or no share.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class PretrainingCollator:
     ) -> None:
         _check_settings(tokenizer, max_length, mask_share)
         self.tokenizer = tokenizer
+        self.layout = pair_layout(tokenizer, tokenizer.decode(documents[0]["sentences"][0]))
         self.documents = documents
         self.max_length = max_length
         self.seed = seed
@@ -130,15 +132,18 @@ class PretrainingCollator:
     def _example(self, row: dict[str, Any]) -> dict[str, Any]:
         rng = np.random.default_rng([self.seed, row.get("epoch", 0), row["index"]])
         first, second, label = self._pair(row, rng)
-        room = self.max_length - _SPECIAL_TOKENS_OF_A_PAIR
+        room = self.max_length - self.layout.special_tokens
         first, second = truncate_pair(first, second, room, rng)
-        cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
-        ids = [cls, *first, sep, *second, sep]
-        maskable = [*range(1, len(first) + 1), *range(len(first) + 2, len(ids) - 1)]
+        ids = self.layout.join(first, second)
+        place, next_place = self.layout.starts(first)
+        maskable = [
+            *range(place, place + len(first)),
+            *range(next_place, next_place + len(second)),
+        ]
         masked, labels = self._mask(np.asarray(ids), np.asarray(maskable), rng)
         return {
             "input_ids": masked.tolist(),
-            "token_type_ids": [0] * (len(first) + 2) + [1] * (len(second) + 1),
+            "token_type_ids": [0] * next_place + [1] * (len(ids) - next_place),
             "labels": labels.tolist(),
             "next_sentence_label": label,
         }
@@ -178,16 +183,13 @@ class PretrainingCollator:
 
 
 def _check_settings(tokenizer: PreTrainedTokenizerBase, max_length: int, mask_share: float) -> None:
+    for token in ("mask_token", "pad_token"):
+        if token not in tokenizer.special_tokens_map:
+            raise UserError(
+                f"{tokenizer.name_or_path or 'the tokenizer'} has no {token}, which BERT's "
+                "pretraining needs. Choose a tokenizer that has one (--tokenizer)."
+            )
     special = tokenizer.num_special_tokens_to_add(pair=True)
-    names = {"cls_token", "sep_token", "mask_token"}
-    missing = sorted(names - tokenizer.special_tokens_map.keys())
-    # Fine-tuning lays its texts out as the tokenizer does: pretraining must do the same.
-    if missing or special != _SPECIAL_TOKENS_OF_A_PAIR:
-        found = f"has no {missing[0]}" if missing else f"puts {special} special tokens into a pair"
-        raise UserError(
-            f"{tokenizer.name_or_path or 'the tokenizer'} {found}; BERT's pretraining needs pairs "
-            "of the form [CLS] A [SEP] B [SEP], and a [MASK]. Use a BERT tokenizer (--tokenizer)."
-        )
     if max_length < special + 2:
         raise UserError(
             f"a length of {max_length} tokens leaves no room for a pair of sentences: {special} "

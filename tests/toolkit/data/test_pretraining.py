@@ -203,16 +203,33 @@ def test_the_shortest_pair_has_a_token_on_each_side(tokenizer, documents):
     assert batch["token_type_ids"].tolist() == [[0, 0, 0, 1, 1]] * 20
 
 
-def test_a_tokenizer_of_another_layout_is_refused(tokenizer, documents):
-    without_mask = copy.deepcopy(tokenizer)
-    without_mask.mask_token = None
-    four_special_tokens = copy.deepcopy(tokenizer)
-    four_special_tokens.backend_tokenizer.post_processor = RobertaProcessing(
-        ("[SEP]", 3), ("[CLS]", 2)
+@pytest.mark.parametrize("token", ["mask_token", "pad_token"])
+def test_a_tokenizer_that_cannot_mask_or_pad_is_refused(tokenizer, documents, token):
+    other = copy.deepcopy(tokenizer)
+    setattr(other, token, None)
+    with pytest.raises(UserError, match=f"has no {token}"):
+        PretrainingCollator(other, documents, 64)
+
+
+def test_another_layout_than_berts_is_kept_in_length_and_masks(tokenizer, documents):
+    """RoBERTa's, with two separators between the texts."""
+    other = copy.deepcopy(tokenizer)
+    ends = [(token, tokenizer.convert_tokens_to_ids(token)) for token in ("[SEP]", "[CLS]")]
+    other.backend_tokenizer.post_processor = RobertaProcessing(*ends)
+    assert tokenize_documents(TEXTS, other, 64)[3]["length"] == len(TEXTS[3]) + 4
+    with pytest.raises(UserError, match="4 are special tokens"):
+        PretrainingCollator(other, documents, 5)
+    collate = PretrainingCollator(other, documents, 64, mask_share=0.99)
+    batch = collate(rows(documents, range(20)))
+    own = torch.nonzero(batch["next_sentence_label"] == 0).flatten().tolist()
+    assert own
+    for row in own:
+        expected = other(TEXTS[row][:4], TEXTS[row][4:])["input_ids"]
+        assert unmasked(batch)[row, : len(expected)].tolist() == expected
+        assert batch["token_type_ids"][row, : len(expected)].tolist() == [0] * 7 + [1] * 6
+    assert (batch["labels"][batch["labels"] >= 0] >= SPECIAL).all()
+    assert (batch["labels"] >= 0).sum(1).tolist() == [9] * 20
+    assert PretrainingCollator(other, documents, 9)(rows(documents, [0]))["input_ids"].shape == (
+        1,
+        9,
     )
-    for other, found in (
-        (without_mask, "has no mask_token;"),
-        (four_special_tokens, "puts 4 special tokens into a pair;"),
-    ):
-        with pytest.raises(UserError, match=found):
-            PretrainingCollator(other, documents, 64)
