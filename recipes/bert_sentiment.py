@@ -37,7 +37,7 @@ class Config(TextDataConfig, RunConfig):
     """What to train on what. The defaults are the published setting on ChnSentiCorp."""
 
     model: str = "google-bert/bert-base-chinese"
-    """Hub name, model folder, or demo:chinese-bert."""
+    """Hub name, model folder, or demo:chinese-bert; not used by --method from_scratch."""
     implementation: Literal["scratch", "hf"] = "scratch"
     """Our own classes, or HuggingFace's: the same results, another speed."""
     dataset: str = "lansinuote/ChnSentiCorp"
@@ -48,9 +48,9 @@ class Config(TextDataConfig, RunConfig):
     """Train all weights; train LoRA updates; keep the encoder and fit logistic regression on its
     mean-pooled features; or train a small BERT from random weights."""
     dropout: float | None = None
-    """Dropout of hidden states and attention; null: the checkpoint's own."""
+    """Dropout of a pretrained model's hidden states and attention; null: its own."""
     freeze_layers: int | None = None
-    """Leave out of training the embeddings and the lowest so many layers."""
+    """For --method full: leave the embeddings and the lowest so many layers as they are."""
     lora: LoraSettings = field(default_factory=LoraSettings)
     """For --method lora."""
     shape: BertShape = field(default_factory=BertShape)
@@ -84,7 +84,7 @@ def main(invocation: Invocation[Config]) -> None:
         )  # fmt: skip
     data = tokenize(data, tokenizer, input_limit(config.max_length, tokenizer, model.config))
     collate = ClassificationCollator(tokenizer)
-    if config.freeze_layers is not None:
+    if config.freeze_layers is not None and config.method == "full":
         freeze_lowest(model, config.freeze_layers)
     if config.method == "lora":
         model = add_lora(model, config.lora, new_modules)

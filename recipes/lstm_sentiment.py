@@ -6,7 +6,7 @@ accelerate launch recipes/lstm_sentiment.py --preset demo
 from dataclasses import dataclass
 
 from scratch_models import ScratchLSTMConfig, ScratchLSTMForSequenceClassification
-from toolkit.config import Invocation, RunConfig
+from toolkit.config import Invocation, RunConfig, check_range
 from toolkit.data.collate import ClassificationCollator
 from toolkit.data.config import TextDataConfig
 from toolkit.data.text_classification import tokenize
@@ -48,6 +48,9 @@ def main(invocation: Invocation[Config]) -> None:
     """Data, model, training, result: in this order."""
     run = start_run(invocation, "lstm_sentiment")
     config = run.config
+    check_range("dropout", config.dropout, 0, 1)
+    for name in ("embedding_size", "hidden_size", "layers"):
+        check_range(name, getattr(config, name), 1, 65536)
     data = config.load_data()
 
     tokenizer = train_wordpiece(data.train["text"], config.vocabulary)

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from toolkit.config import Invocation, RunConfig
+from toolkit.config import Invocation, RunConfig, check_range
 from toolkit.data.config import TextDataConfig
 from toolkit.entry import run_recipe
 from toolkit.linear import describe_linear_training, fit_linear
@@ -39,6 +39,7 @@ def main(invocation: Invocation[Config]) -> None:
     """Data, classifier, result."""
     run = start_run(invocation, "tfidf_sentiment")
     config = run.config
+    check_range("ngrams", config.ngrams, 1, 20)
     data = config.load_data()
     run.begin()
 

@@ -16,6 +16,7 @@ from transformers.core_model_loading import revert_weight_conversion
 
 from scratch_models import ScratchPreTrainedModel
 from scratch_models.hub.mapping import saving_table
+from toolkit.config import check_range
 from toolkit.console import notify
 from toolkit.errors import UserError
 from toolkit.run import Run
@@ -49,6 +50,7 @@ def add_lora(model: nn.Module, settings: LoraSettings, new_modules: list[str]) -
 
     if settings.rank < 1:
         raise UserError(f"--lora.rank {settings.rank}: expected at least 1")
+    check_range("lora.dropout", settings.dropout, 0, 1)
     linear = {
         name.rsplit(".", 1)[-1] for name, m in model.named_modules() if isinstance(m, nn.Linear)
     }

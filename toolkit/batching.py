@@ -1,4 +1,4 @@
-"""Which rows every optimizer step sees: a pure function of seed and epoch.
+"""Which rows every optimizer step sees: a pure function of seed, epoch and global batch.
 
 Nothing here keeps state, so a resumed run needs only its step number to go on with the same rows,
 and the rows of a step do not depend on how many processes share them.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import random
 import re
 import shutil
@@ -21,6 +20,7 @@ import torch
 from accelerate import Accelerator
 
 from toolkit.console import notify
+from toolkit.disk import sync
 
 MANIFEST = "manifest.json"
 STATE = "trainer_state.json"
@@ -65,33 +65,33 @@ class CheckpointStore:
             if final.exists():
                 shutil.rmtree(final)
             partial.rename(final)
-            _sync(self.folder)
+            sync(self.folder)
             self._clear_old(protected={step, best_step})
         self.accelerator.wait_for_everyone()
 
-    def restore_newest(self) -> dict[str, Any] | None:
-        """Load the newest complete checkpoint into the prepared objects.
+    def newest(self) -> int | None:
+        """Step of the newest complete checkpoint, None where there is none.
 
         Broken ones are skipped with a remark that says what is wrong with them.
-
-        Returns:
-            The engine's state, or None when there is no complete checkpoint.
         """
         for step in reversed(self.steps()):
-            if (problem := self.problem(step)) is not None:
-                notify(f"skipping checkpoint step-{step}: {problem}")
-                continue
-            return self.restore(step)
+            if (problem := self.problem(step)) is None:
+                return step
+            notify(f"skipping checkpoint step-{step}: {problem}")
         return None
 
-    def restore(self, step: int) -> dict[str, Any]:
-        """Load the checkpoint of ``step``: weights, optimizer, schedule, random states."""
+    def state(self, step: int) -> dict[str, Any]:
+        """The engine's own state at ``step``."""
+        file = self.folder / f"step-{step}" / STATE
+        state: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        return state
+
+    def restore(self, step: int) -> None:
+        """Load weights, optimizer and random states of ``step`` into the prepared objects."""
         folder = self.folder / f"step-{step}"
         self.accelerator.load_state(str(folder))
         random_file = folder / _random_file(self.accelerator)
         _set_random_state(torch.load(random_file, weights_only=False))
-        state: dict[str, Any] = json.loads((folder / STATE).read_text(encoding="utf-8"))
-        return state
 
     def steps(self) -> list[int]:
         """Steps that have a checkpoint under its final name, in numerical order."""
@@ -144,27 +144,18 @@ def find_damage(folder: Path) -> str | None:
 def _write_manifest(folder: Path) -> None:
     manifest = {}
     for file in sorted(p for p in folder.rglob("*") if p.is_file()):
-        _sync(file)
+        sync(file)
         name = file.relative_to(folder).as_posix()
         manifest[name] = {"bytes": file.stat().st_size, "sha256": _hash(file)}
     path = folder / MANIFEST
     path.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    _sync(path)
-    _sync(folder)
+    sync(path)
+    sync(folder)
 
 
 def _hash(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    """Flush a file or folder to the disk itself."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _random_file(accelerator: Accelerator) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -104,21 +104,25 @@ def compare_runs(
     force: bool = False,
     draws: int = stats.BOOTSTRAP_DRAWS,
     seed: int = 0,
+    titles: Mapping[Path, str] | None = None,
 ) -> Comparison:
     """Compare two or more run directories that were tested on the same examples.
 
     `learning_curve` are further runs of the same methods with other numbers of training examples;
     they appear in the learning curve only, with the compared runs as one point each. `draws` and
-    `seed` belong to the bootstrap of macro F1. Raises UserError when a run cannot be read or when
-    the comparison would be unfair (see `toolkit.comparability.align` for what `force` allows).
+    `seed` belong to the bootstrap of macro F1. `titles` replaces the runs' own, by folder.
+
+    Raises UserError when a run cannot be read or when the comparison would be unfair (see
+    `toolkit.comparability.align` for what `force` allows).
     """
     folders = _distinct(paths)
     if len(folders) < 2:
         raise UserError(f"A comparison needs at least two runs, found {len(folders)}.")
-    compared = [load_run(folder) for folder in folders]
+    given = {folder.resolve(): title for folder, title in (titles or {}).items()}
+    compared = [_titled(load_run(folder), given) for folder in folders]
     already = {folder.resolve() for folder in folders}
     others = [
-        load_run(folder)
+        _titled(load_run(folder), given)
         for folder in _distinct(learning_curve, allow_repeats=True)
         if folder.resolve() not in already
     ]
@@ -127,7 +131,7 @@ def compare_runs(
     right = aligned.right()
     order = np.argsort(-right[: len(compared)].mean(axis=1), kind="stable").tolist()
     runs = [compared[index] for index in order]
-    titles = _distinct_titles(runs)
+    shown = _distinct_titles(runs)
     table = replace(
         aligned, predictions=aligned.predictions[order], confidence=aligned.confidence[order]
     )
@@ -136,14 +140,14 @@ def compare_runs(
     )
     macro_f1 = _macro_f1_estimates(table, scores)
     pairs = _pairs(table, macro_f1, scores)
-    curve = curve_series(runs, titles, right[order], others, right[len(compared) :])
+    curve = curve_series(runs, shown, right[order], others, right[len(compared) :])
     return Comparison(
-        rows=_rows(runs, titles, table, macro_f1, pairs),
+        rows=_rows(runs, shown, table, macro_f1, pairs),
         pairs=pairs,
         aligned=table,
         curve=curve,
         forced=aligned.reasons,
-        cautions=[*aligned.notes, *_cautions(runs, titles), *_single_answers(table, titles)],
+        cautions=[*aligned.notes, *_cautions(runs, shown), *_single_answers(table, shown)],
         bootstrap_draws=draws,
         bootstrap_seed=seed,
     )
@@ -156,6 +160,12 @@ def _distinct(paths: Sequence[str | Path], allow_repeats: bool = False) -> list[
             raise UserError(f"The run {path} was given twice; a run cannot be its own rival.")
         seen.setdefault(path.resolve(), path)
     return list(seen.values())
+
+
+def _titled(run: SavedRun, titles: Mapping[Path, str]) -> SavedRun:
+    """The run under the title that the caller gave it, else under its own."""
+    title = titles.get(run.folder.resolve(), run.title)
+    return replace(run, summary=run.summary | {"title": title})
 
 
 def _distinct_titles(runs: Sequence[SavedRun]) -> list[str]:

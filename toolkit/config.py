@@ -18,6 +18,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import yaml
 
+from toolkit.disk import write_whole
 from toolkit.errors import UserError
 
 
@@ -147,9 +148,7 @@ def save_config(config: RunConfig, file: Path) -> None:
     """Write the whole configuration as YAML, so that ``--config FILE`` repeats the run."""
     text = yaml.safe_dump(dataclasses.asdict(config), sort_keys=False, allow_unicode=True)
     # Whole or not at all: half of it would be valid YAML that means another run.
-    partial = file.with_name(file.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.rename(file)
+    write_whole(file, text)
 
 
 def preset_file(recipe_file: Path, name: str) -> Path:
@@ -313,6 +312,17 @@ def _refuse_null(config: RunConfig) -> None:
             value = functools.reduce(getattr, name.split("."), config)
             if value is None:
                 raise UserError(f"--{name} null: expected {_in_words(kind)}")
+
+
+def check_range(name: str, value: float, lowest: float, highest: float) -> None:
+    """Raise a UserError for a setting outside its range.
+
+    Args:
+        name: dotted name of the setting.
+        lowest, highest: both allowed.
+    """
+    if not lowest <= value <= highest:
+        raise UserError(f"--{name} {value}: expected a number from {lowest:g} to {highest:g}")
 
 
 def check_values(config: RunConfig) -> None:

@@ -130,7 +130,8 @@ def fit(
 
     Raises:
         UserError: the loss or the gradient became NaN or infinite; names step, rows and learning
-            rate. Or no parameter is left to train.
+            rate. No parameter is left to train. The run was started with another number of
+            processes.
     """
     train, accelerator = run.config.train, run.accelerator
     steps_per_epoch, total_steps = count_steps(len(data.train), train, accelerator.num_processes)
@@ -147,14 +148,15 @@ def fit(
     )  # fmt: skip
     model.train()
     with progress_bar("training", total_steps, done=state.step) as display:
+        started = time.perf_counter()
         for step in training_steps(training):
-            started = time.perf_counter()
             report = train_step(training, step)
+            # With the preparation of the batches, without evaluations and checkpoints.
             _account(training, step, time.perf_counter() - started)
             _report(training, report, display)
             _evaluate_and_save(training, step, store)
-    if state.best_step is not None and state.best_step != state.step:
-        store.restore(state.best_step)
+            started = time.perf_counter()
+    _restore_best(store, state)
     direction = "highest" if metric.higher_is_better else "lowest"
     selection = f"{direction} validation {metric.selection}"
     best_model = accelerator.unwrap_model(model)
@@ -212,8 +214,8 @@ def train_step(training: Training, step: Step) -> dict[str, float]:
     """One optimizer step.
 
     Returns:
-        ``loss`` (mean over the loss terms of all processes), ``learning_rate`` and, where gradients
-        are clipped, ``grad_norm`` before clipping.
+        ``loss`` (mean over the loss terms of all processes), ``learning_rate`` and ``grad_norm``
+        before clipping (missing where a loss scaler skips the step for an infinite gradient).
     """
     accelerator, model, state = training.run.accelerator, training.model, training.state
     train = training.run.config.train
@@ -238,12 +240,12 @@ def train_step(training: Training, step: Step) -> dict[str, float]:
     if not math.isfinite(mean_loss):
         raise UserError(_not_finite("loss", mean_loss, step, state, learning_rate))
     report = {"loss": mean_loss, "learning_rate": learning_rate}
-    if train.max_grad_norm is not None:
-        norm = float(accelerator.clip_grad_norm_(model.parameters(), train.max_grad_norm))
-        # A loss scaler skips such a step by itself and goes on with a smaller scale.
-        if not math.isfinite(norm) and accelerator.scaler is None:
-            raise UserError(_not_finite("gradient norm", norm, step, state, learning_rate))
+    max_norm = math.inf if train.max_grad_norm is None else train.max_grad_norm
+    norm = float(accelerator.clip_grad_norm_(model.parameters(), max_norm))
+    if math.isfinite(norm):
         report["grad_norm"] = norm
+    elif accelerator.scaler is None:  # a loss scaler skips such a step and lowers its scale
+        raise UserError(_not_finite("gradient norm", norm, step, state, learning_rate))
     training.optimizer.step()
     training.optimizer.zero_grad()
     state.updates += not accelerator.optimizer_step_was_skipped
@@ -251,7 +253,9 @@ def train_step(training: Training, step: Step) -> dict[str, float]:
 
 
 def schedule_factor(updates: int, total_steps: int, train: TrainConfig) -> float:
-    """Share of the peak learning rate for the next update; 0 exactly after the last one.
+    """Share of the peak learning rate for the next update.
+
+    Unless the schedule is constant it is 0 exactly after the last update.
 
     Args:
         updates: optimizer updates done so far.
@@ -292,24 +296,42 @@ def _global_counts(accelerator: Accelerator, objective: Objective, step: Step) -
         objective.count(batch) if counted else [0] * len(objective.count(batch))
         for batch, counted in zip(step.batches, step.counted, strict=True)
     ]
-    total = torch.tensor(counts, dtype=torch.float64, device=accelerator.device).sum(0)
+    total = torch.tensor(counts, device=accelerator.device).sum(0)
     # A part without terms (no token was masked) has a sum of 0; 0 / 1 keeps it so.
     return accelerator.reduce(total, reduction="sum").clamp(min=1).float()
 
 
 def _resume(run: Run[Any], store: CheckpointStore) -> TrainState:
-    saved = store.restore_newest()
-    state = TrainState(**saved) if saved else TrainState(processes=run.accelerator.num_processes)
-    if state.processes != run.accelerator.num_processes:
+    newest, processes = store.newest(), run.accelerator.num_processes
+    # Before anything is loaded: a process that was not there then finds no random state of its own.
+    state = TrainState(processes=processes) if newest is None else TrainState(**store.state(newest))
+    if state.processes != processes:
         raise UserError(
             f"--resume {run.directory}: it was started with {state.processes} processes, now there "
-            f"are {run.accelerator.num_processes}. Resume with {state.processes}."
+            f"are {processes}. Resume with {state.processes}."
         )
+    if newest is not None:
+        store.restore(newest)
     if state.best_step not in (None, state.step):
         _forget_damaged_best(store, state)
     run.forget_after(state.step)
     notify(f"resuming {run.directory} after step {state.step}")
     return state
+
+
+def _restore_best(store: CheckpointStore, state: TrainState) -> None:
+    """Load the best weights at the end of training, unless they are the last ones."""
+    if state.best_step is None or state.best_step == state.step:
+        return
+    problem = store.problem(state.best_step)
+    if problem is None:
+        store.restore(state.best_step)
+    else:
+        notify(
+            f"warning: the best checkpoint, step-{state.best_step}, is lost ({problem}); the model "
+            f"is that of the last step, {state.step}"
+        )
+        state.best_step = state.step
 
 
 def _forget_damaged_best(store: CheckpointStore, state: TrainState) -> None:

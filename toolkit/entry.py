@@ -28,5 +28,8 @@ def run_recipe(
         fail(str(error))
         sys.exit(2)
     except KeyboardInterrupt:
-        fail("interrupted. The command printed at the start continues from the last checkpoint.")
+        fail(
+            "interrupted. Where training had begun, the --resume command printed then continues "
+            "from the last checkpoint."
+        )
         sys.exit(130)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import platform
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +30,7 @@ def describe_environment() -> dict[str, Any]:
         "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
         "packages": {name: _version(name) for name in PACKAGES},
         "git": git_state(),
+        "code": code_fingerprint(),
     }
 
 
@@ -50,6 +51,8 @@ def peak_memory_bytes() -> int:
     """Largest memory held so far: of the GPU where there is one, else resident, of this process."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
+    import resource  # not on Windows
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
@@ -68,6 +71,16 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or "unknown"
+
+
+def code_fingerprint() -> str:
+    """SHA-256 over the Python files of the two packages and the recipes: equal code, equal hash."""
+    root = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for folder in ("scratch_models", "toolkit", "recipes"):
+        for file in sorted((root / folder).rglob("*.py")):
+            digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
 
 
 def git_state() -> dict[str, Any] | None:

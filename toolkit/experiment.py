@@ -8,78 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from rich.rule import Rule
 
-from toolkit.config import (
-    RunConfig,
-    load_config,
-    parse_arguments,
-    read_yaml,
-)
+from toolkit.config import RunConfig, load_config
 from toolkit.console import console, notify
-from toolkit.environment import git_state
+from toolkit.environment import code_fingerprint
 from toolkit.errors import UserError
-from toolkit.launch import import_recipe, start_recipe
+from toolkit.experiment_file import Cell, Experiment
+from toolkit.launch import start_recipe
 
 # Settings that name a run but do not change what it computes.
 _NAMES = ("run_id", "output_dir", "title")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One run of an experiment."""
-
-    name: str
-    recipe: Path
-    arguments: list[str]
-    config: RunConfig
-    module: ModuleType  # the recipe's, imported
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """What an experiment file says."""
-
-    file: Path
-    title: str
-    output: Path
-    cells: list[Cell]
-    compare: list[str]
-    learning_curve: list[str]
-
-
-def load_experiment(file: Path) -> Experiment:
-    """Read an experiment file.
-
-    Its keys: ``title``, ``output`` (folder of the report), ``cells`` (name -> recipe, preset,
-    options), ``compare`` and ``learning_curve`` (names of cells). Paths are relative to the folder
-    the command is called from; recipes are names of files in ``recipes/`` beside the file's folder.
-
-    Raises:
-        UserError: an unknown or missing key, recipe, preset, option or cell name.
-    """
-    content = read_yaml(file)
-    known = ("title", "output", "cells", "compare", "learning_curve")
-    _check_keys(content, known, required=("output", "cells", "compare"), where=str(file))
-    cells = [_read_cell(file, name, cell) for name, cell in content["cells"].items()]
-    names = [cell.name for cell in cells]
-    for key in ("compare", "learning_curve"):
-        for name in content.get(key, []):
-            if name not in names:
-                raise UserError(f"{file}: {key}: no cell is called '{name}'; there are {names}")
-    return Experiment(
-        file,
-        content.get("title", file.stem),
-        Path(content["output"]),
-        cells,
-        content["compare"],
-        content.get("learning_curve", []),
-    )
 
 
 def run_experiment(
@@ -120,7 +62,10 @@ def _compare(
     if len(found(experiment.compare)) < 2:
         notify("fewer than two runs are left: nothing to compare, no report")
         return
-    comparison = compare_runs(found(experiment.compare), found(experiment.learning_curve))
+    titles = {folders[cell.name]: cell.title for cell in experiment.cells if cell.name in folders}
+    comparison = compare_runs(
+        found(experiment.compare), found(experiment.learning_curve), titles=titles
+    )
     report = build_report(
         comparison,
         title=experiment.title,
@@ -156,12 +101,12 @@ def _run_cell(cell: Cell, fresh: bool) -> Path | None:
 def find_runs(cell: Cell) -> tuple[Path | None, Path | None]:
     """The newest complete and the newest interrupted run with a cell's configuration.
 
-    Runs of another commit do not count: the code may compute something else.
+    Runs of other code do not count, nor those older than a file they were given.
     """
     complete = interrupted = None
-    state = git_state()
+    code = code_fingerprint()
     for folder in _runs_of(cell):
-        if _recorded_git_state(folder) != state:
+        if _recorded_code(folder) != code or _inputs_changed(folder, cell):
             continue
         if _is_complete(folder):
             complete = folder
@@ -194,39 +139,17 @@ def _settings(config: RunConfig) -> dict[str, Any]:
     return {k: v for k, v in dataclasses.asdict(config).items() if k not in _NAMES}
 
 
-def _recorded_git_state(folder: Path) -> Any:
+def _recorded_code(folder: Path) -> str | None:
     try:
-        return json.loads((folder / "environment.json").read_text(encoding="utf-8"))["git"]
-    except (OSError, ValueError, KeyError):
-        return "unknown"
+        content = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    code: str | None = content.get("code")
+    return code
 
 
-def _read_cell(file: Path, name: str, content: Any) -> Cell:
-    where = f"{file}: cell '{name}'"
-    if not isinstance(content, dict):
-        raise UserError(f"{where}: expected recipe, preset, options; found {content!r}")
-    _check_keys(content, ("recipe", "preset", "options"), required=("recipe",), where=where)
-    recipe = file.resolve().parents[1] / f"{content['recipe']}.py"
-    if not recipe.is_file():
-        raise UserError(f"{where}: no such recipe: {recipe.name} (expected in {recipe.parent})")
-    arguments = [f"--preset={content['preset']}"] if "preset" in content else []
-    for key, value in (content.get("options") or {}).items():
-        # null, true and lists as YAML writes them, not as Python does
-        arguments.append(f"--{key}={value if isinstance(value, str) else json.dumps(value)}")
-    module = import_recipe(recipe)
-    try:
-        config = parse_arguments(module.Config, recipe, arguments).config
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from None
-    return Cell(name, recipe, arguments, config, module)
-
-
-def _check_keys(
-    content: dict[str, Any], known: tuple[str, ...], required: tuple[str, ...], where: str
-) -> None:
-    for key in content:
-        if key not in known:
-            raise UserError(f"{where}: unknown key '{key}'; known: {', '.join(known)}")
-    for key in required:
-        if key not in content:
-            raise UserError(f"{where}: the key '{key}' is missing")
+def _inputs_changed(folder: Path, cell: Cell) -> bool:
+    """True where a file that the configuration names was written after the run began."""
+    began = (folder / "config.yaml").stat().st_mtime
+    values = [value for value in _settings(cell.config).values() if isinstance(value, str)]
+    return any(Path(v).is_file() and Path(v).stat().st_mtime > began for v in values)

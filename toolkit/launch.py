@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import multiprocessing
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,8 @@ def start_recipe(module: ModuleType, file: Path, arguments: list[str]) -> int:
         command = [sys.executable, "-m", "accelerate.commands.launch", "-q", str(file), *arguments]
         return subprocess.run(command).returncode
     if sys.platform != "linux":
-        return subprocess.run([sys.executable, str(file), *arguments]).returncode
+        on_cpu = os.environ | {"ACCELERATE_USE_CPU": "true"}
+        return subprocess.run([sys.executable, str(file), *arguments], env=on_cpu).returncode
     process = multiprocessing.get_context("fork").Process(
         target=_in_child, args=(module, file, arguments)
     )

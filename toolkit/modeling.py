@@ -16,8 +16,9 @@ from torch import nn
 from transformers import AutoConfig, AutoTokenizer, BertConfig
 
 from scratch_models.hub.auto import HEADS, scratch_class
+from toolkit.config import check_range
 from toolkit.console import notify
-from toolkit.errors import UserError
+from toolkit.errors import UserError, first_line
 from toolkit.sources import resolve_model
 
 Implementation = Literal["scratch", "hf"]
@@ -69,7 +70,7 @@ def load_tokenizer(name: str) -> Any:
     try:
         return AutoTokenizer.from_pretrained(source)
     except (OSError, ValueError) as error:
-        raise UserError(f"{name}: its tokenizer cannot be read: {_first_line(error)}") from error
+        raise UserError(f"{name}: its tokenizer cannot be read: {first_line(error)}") from error
 
 
 def load_pretrained(
@@ -100,6 +101,7 @@ def load_pretrained(
     if label_names is not None:
         _set_labels(config, label_names)
     if dropout is not None:
+        check_range("dropout", dropout, 0, 1)
         _set_dropout(config, dropout)
     model_class = _model_class(name, config, head, implementation)
     try:
@@ -113,7 +115,9 @@ def load_pretrained(
                 output_loading_info=True,
             )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        raise UserError(f"{name}: its weights cannot be read: {_first_line(error)}") from error
+        raise UserError(f"{name}: its weights cannot be read: {first_line(error)}") from error
+    if head == "model" and getattr(model, "pooler", None) is not None:
+        _drop_new_pooler(model, info)
     new = _check_loading(name, model, info, allow_missing_weights)
     return LoadedModel(model, new)
 
@@ -136,6 +140,7 @@ def new_bert(
     for key, number in (("layers", shape.layers), ("heads", shape.heads)):
         if number < 1:
             raise UserError(f"--shape.{key} {number}: expected at least 1")
+    check_range("shape.dropout", shape.dropout, 0, 1)
     if shape.hidden_size < 1 or shape.hidden_size % shape.heads:
         raise UserError(
             f"--shape.heads {shape.heads} does not divide --shape.hidden_size {shape.hidden_size}"
@@ -159,10 +164,14 @@ def new_bert(
 
 
 def count_parameters(model: nn.Module) -> dict[str, int]:
-    """``parameters_total`` and ``parameters_trained``; shared weights count once."""
+    """``parameters_total`` and ``parameters_trained``; shared weights count once.
+
+    peft keeps the untrained original of every module that it trains a copy of; it is not counted.
+    """
+    counted = [p for name, p in model.named_parameters() if ".original_module." not in name]
     return {
-        "parameters_total": sum(p.numel() for p in model.parameters()),
-        "parameters_trained": sum(p.numel() for p in model.parameters() if p.requires_grad),
+        "parameters_total": sum(p.numel() for p in counted),
+        "parameters_trained": sum(p.numel() for p in counted if p.requires_grad),
     }
 
 
@@ -206,12 +215,20 @@ def _read_config(name: str, source: str) -> Any:
     try:
         return AutoConfig.from_pretrained(source)
     except (OSError, ValueError) as error:
-        raise UserError(f"{name}: no usable config.json: {_first_line(error)}") from error
+        raise UserError(f"{name}: no usable config.json: {first_line(error)}") from error
 
 
 def _set_labels(config: Any, label_names: list[str]) -> None:
     config.id2label = dict(enumerate(label_names))
     config.label2id = {label: index for index, label in enumerate(label_names)}
+
+
+def _drop_new_pooler(model: Any, info: Any) -> None:
+    """A body is asked for its hidden states: a pooler without weights would be so much noise."""
+    pooler = {key for key in info["missing_keys"] if _module_of(key) == "pooler"}
+    if pooler:
+        model.pooler = None
+        info["missing_keys"] = set(info["missing_keys"]) - pooler
 
 
 def _set_dropout(config: Any, dropout: float) -> None:
@@ -268,9 +285,9 @@ def _describe_mismatch(
 
 
 def _module_of(key: str) -> str:
-    """``bert.pooler.dense.weight -> pooler``: the task module, else the weight's own name."""
+    """``bert.pooler.dense.weight -> pooler``: the task module, else the path of the module."""
     found = TASK_WEIGHTS.search(key)
-    return found[2] if found else key
+    return found[2] if found else key.rpartition(".")[0]
 
 
 def _some(names: list[str], most: int = 8) -> str:
@@ -284,7 +301,3 @@ def _has_tokenizer(folder: Path) -> bool:
         "spiece.model", "sentencepiece.bpe.model",
     )  # fmt: skip
     return any((folder / name).is_file() for name in names)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

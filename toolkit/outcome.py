@@ -1,4 +1,4 @@
-"""The end of a classification run: test once, write down everything, save the model."""
+"""The end of a run: describe and save the model; for classification, test once, write it down."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 from rich.table import Table
-from torch import nn
 
 from toolkit.batching import Collate
 from toolkit.console import console
@@ -90,19 +89,23 @@ def score_splits(
     return scores
 
 
-def describe_model(model: nn.Module, name: str, implementation: str, method: str) -> dict[str, Any]:
-    """The ``model`` section of a summary."""
+def describe_model(model: Any, name: str, implementation: str, method: str) -> dict[str, Any]:
+    """The ``model`` section of a summary; under an adapter the architecture is the base model's."""
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model
     return {
         "name": name,
         "implementation": implementation,
-        "architecture": type(model).__name__,
+        "architecture": type(base).__name__,
         "method": method,
         **count_parameters(model),
     }
 
 
 def describe_training(result: FitResult) -> dict[str, Any]:
-    """The ``training`` section of a summary; seconds are those of the training steps alone."""
+    """The ``training`` section of a summary.
+
+    Seconds count the training steps and the preparation of their batches, nothing else.
+    """
     state = result.state
     return {
         "seconds": round(state.seconds, 3),
@@ -127,7 +130,7 @@ def save_model(run: Run[Any], model: Any, tokenizer: Any, folder: str = "model")
 def finish_classification(
     run: Run[Any], data: TextClassificationData, outcome: Outcome
 ) -> dict[str, Any]:
-    """Write predictions and summary, print the result, and clear the checkpoints away.
+    """Write predictions and summary, print the result, and complete the run.
 
     The summary is written last: a run that has one is complete.
 
@@ -157,7 +160,8 @@ def draw_training(run: Run[Any], best_step: int | None, metric: str = "accuracy"
     Args:
         metric: validation metric to show below the loss.
     """
-    events = [json.loads(line) for line in (run.directory / METRICS).read_text().splitlines()]
+    lines = (run.directory / METRICS).read_text(encoding="utf-8").splitlines()
+    events = [json.loads(line) for line in lines]
     loss = [(event["step"], event["loss"]) for event in events if "loss" in event]
     validation = [
         (event["step"], event["validation"][metric])

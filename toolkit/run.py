@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import time
@@ -17,6 +18,7 @@ from accelerate.utils import GradientAccumulationPlugin, broadcast_object_list, 
 
 from toolkit.config import ConfigT, Invocation, save_config
 from toolkit.console import notify
+from toolkit.disk import write_whole
 from toolkit.environment import command_line, describe_environment
 from toolkit.errors import UserError
 
@@ -57,7 +59,7 @@ class Run(Generic[ConfigT]):
         """Append one line to ``metrics.jsonl`` (main process only)."""
         if self.accelerator.is_main_process:
             with (self.directory / METRICS).open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(event, ensure_ascii=False) + "\n")
+                stream.write(json.dumps(_finite(event), ensure_ascii=False, allow_nan=False) + "\n")
 
     def complete(self, summary: dict[str, Any]) -> None:
         """Write the summary, which makes the run complete, and clear its checkpoints away.
@@ -76,18 +78,13 @@ class Run(Generic[ConfigT]):
         if self.accelerator.is_main_process and path.exists():
             lines = path.read_text(encoding="utf-8").splitlines()
             kept = [line for line in lines if _step_of(line) <= step]
-            partial = path.with_name(path.name + ".partial")
-            partial.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
-            partial.rename(path)
+            write_whole(path, "".join(line + "\n" for line in kept))
 
     def write_json(self, name: str, content: Any) -> None:
         """Write ``<run directory>/<name>`` whole or not at all (main process only)."""
         if self.accelerator.is_main_process:
-            path = self.directory / name
-            partial = path.with_name(path.name + ".partial")
             text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
-            partial.write_text(text + "\n", encoding="utf-8")
-            partial.rename(path)
+            write_whole(self.directory / name, text + "\n")
 
 
 def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
@@ -97,7 +94,7 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
 
     Raises:
         UserError: the launcher started more processes than are connected, the run directory exists
-            already, or the run to resume is complete.
+            already, the run to resume is complete, or fp16 is asked of a CPU.
     """
     config = invocation.config
     accelerator = _start_accelerator(config.train.mixed_precision)
@@ -109,11 +106,13 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
             raise UserError(
                 f"--resume {directory}: this run is complete; its results are in summary.json"
             )
-        return _seeded(Run(recipe, config, directory, accelerator, resumed=True))
+        set_seed(config.seed)
+        return Run(recipe, config, directory, accelerator, resumed=True)
     directory = Path(config.output_dir) / recipe / (config.run_id or time.strftime("%Y%m%d-%H%M%S"))
     if config.run_id is not None and directory.exists():
         raise UserError(_exists_already(directory))
-    return _seeded(Run(recipe, config, directory, accelerator, resumed=False))
+    set_seed(config.seed)  # the same everywhere: all processes must build the same weights
+    return Run(recipe, config, directory, accelerator, resumed=False)
 
 
 def _start_accelerator(mixed_precision: str | None) -> Accelerator:
@@ -127,15 +126,6 @@ def _start_accelerator(mixed_precision: str | None) -> Accelerator:
         # accelerate would compute in fp32 and call it fp16.
         raise UserError("fp16 needs a GPU; on a CPU leave --train.mixed_precision out, or try bf16")
     return accelerator
-
-
-def _seeded(run: Run[ConfigT]) -> Run[ConfigT]:
-    # The same seed everywhere: all processes must build the same weights.
-    set_seed(run.config.seed)
-    if run.accelerator.distributed_type == "DEEPSPEED":
-        plugin = run.accelerator.state.deepspeed_plugin
-        plugin.deepspeed_config["train_micro_batch_size_per_gpu"] = run.config.train.batch_size
-    return run
 
 
 def describe_run(run: Run[Any], title: str, task: str) -> dict[str, Any]:
@@ -209,6 +199,13 @@ def _exists_already(directory: Path) -> str:
         f"{directory} exists already. Continue it with --resume {directory}, or choose another "
         "--run-id."
     )
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: None stands for them."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _step_of(line: str) -> int:

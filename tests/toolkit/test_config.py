@@ -25,7 +25,7 @@ from toolkit.config import (
 )
 from toolkit.data.config import TextDataConfig
 from toolkit.errors import UserError
-from toolkit.experiment import load_experiment
+from toolkit.experiment_file import load_experiment
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 

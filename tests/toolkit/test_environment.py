@@ -12,7 +12,13 @@ import torch
 import transformers
 
 import toolkit.environment
-from toolkit.environment import command_line, describe_environment, git_state, peak_memory_bytes
+from toolkit.environment import (
+    code_fingerprint,
+    command_line,
+    describe_environment,
+    git_state,
+    peak_memory_bytes,
+)
 
 
 def test_versions_are_those_of_this_process() -> None:
@@ -75,3 +81,17 @@ def test_peak_memory_is_the_kernels_own_count() -> None:
     lines = [line for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
     kernel = int(lines[0].split()[1]) * 1024
     assert peak_memory_bytes() == pytest.approx(kernel, rel=0.05)
+
+
+def test_the_fingerprint_follows_the_code_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolkit.environment, "__file__", str(tmp_path / "toolkit" / "x.py"))
+    for name in ("toolkit/x.py", "recipes/y.py", "README.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("a = 1")
+    before = code_fingerprint()
+    (tmp_path / "README.md").write_text("other words")
+    assert code_fingerprint() == before
+    (tmp_path / "recipes" / "y.py").write_text("a = 2")
+    assert code_fingerprint() != before

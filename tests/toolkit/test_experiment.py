@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +15,8 @@ import pytest
 
 import toolkit.experiment
 from toolkit.errors import UserError
-from toolkit.experiment import find_runs, load_experiment, run_experiment
+from toolkit.experiment import find_runs, run_experiment
+from toolkit.experiment_file import load_experiment
 
 # A recipe without training: it writes its configuration, and a summary unless told to break.
 RECIPE = '''
@@ -43,7 +45,7 @@ def main(invocation):
     if folder is None:
         folder = parent / (config.run_id or str(len(list(parent.glob("*")))))
         folder.mkdir(parents=True)
-        (folder / "environment.json").write_text(json.dumps({"git": {"commit": "A"}}))
+        (folder / "environment.json").write_text(json.dumps({"code": "A"}))
         save_config(config, folder / "config.yaml")
         if config.outcome == "stops":
             sys.exit(3)
@@ -63,7 +65,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "recipes" / "experiments").mkdir(parents=True)
     (tmp_path / "recipes" / "fake.py").write_text(RECIPE)
     sys.modules.pop("recipe_fake", None)
-    monkeypatch.setattr(toolkit.experiment, "git_state", lambda: {"commit": "A"})
+    monkeypatch.setattr(toolkit.experiment, "code_fingerprint", lambda: "A")
     compared: list[list[Path]] = []
     monkeypatch.setattr(
         toolkit.experiment,
@@ -134,18 +136,30 @@ def test_runs_of_other_code_or_settings_do_not_count(
     assert find_runs(experiment.cells[0]) == (lab.runs / "0", None)
     (lab.runs / "0" / "summary.json").unlink()
     assert find_runs(experiment.cells[0]) == (None, lab.runs / "0")
-    monkeypatch.setattr(toolkit.experiment, "git_state", lambda: {"commit": "B"})
+    monkeypatch.setattr(toolkit.experiment, "code_fingerprint", lambda: "B")
     assert find_runs(experiment.cells[0]) == (None, None)
     assert find_runs(experiment.cells[1]) == (None, None)
 
 
-def test_a_commit_during_a_run_does_not_lose_the_run(
+def test_an_edit_during_a_run_does_not_lose_the_run(
     lab: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The runs record commit A while the experiment sees B afterwards."""
-    monkeypatch.setattr(toolkit.experiment, "git_state", lambda: {"commit": "B"})
+    """The runs record code A while the experiment sees B afterwards."""
+    monkeypatch.setattr(toolkit.experiment, "code_fingerprint", lambda: "B")
     assert run_experiment(load_experiment(lab.write(a=cell(1), b=cell(2)))) == 0
     assert [folder.name for folder in lab.compared[0]] == ["0", "1"]
+
+
+def test_a_run_older_than_its_data_does_not_count(lab: Any, tmp_path: Path) -> None:
+    data = tmp_path / "reviews.csv"
+    data.write_text("text,label")
+    experiment = load_experiment(lab.write(a=cell(1, freeze=str(data)), b=cell(2)))
+    run_experiment(experiment)
+    assert find_runs(experiment.cells[0])[0] == lab.runs / "0"
+    later = (lab.runs / "0" / "config.yaml").stat().st_mtime + 5
+    os.utime(data, (later, later))
+    assert find_runs(experiment.cells[0]) == (None, None)
+    assert find_runs(experiment.cells[1])[0] == lab.runs / "1"
 
 
 def test_the_newest_run_counts_whatever_it_is_called(lab: Any) -> None:
@@ -187,6 +201,12 @@ def test_options_reach_the_recipe_as_they_stand_in_the_file(lab: Any) -> None:
             "cell 'c': unknown option '--sed=1'. Did you mean '--seed'?",
         ),
         (lambda c: c["compare"].append("z"), "no cell is called 'z'"),
+        (lambda c: c["compare"].append("a"), "'a' stands there 2 times"),
+        (lambda c: c["compare"].pop(), "expected at least two cells"),
+        (lambda c: c.update(cells=[]), "cells: expected keys and values, found []"),
+        (lambda c: c.update(compare=None), "compare: expected a list, found None"),
+        (lambda c: c.update(output=None), "output: expected a text"),
+        (lambda c: c["cells"]["a"].update(options=[]), "options: expected keys and values"),
         (lambda c: c.update(learning_curve=["z"]), "learning_curve: no cell is called 'z'"),
     ],
 )
@@ -213,3 +233,8 @@ def test_with_one_run_left_there_is_no_report_and_no_traceback(
     assert run_experiment(experiment) == 1
     assert "nothing to compare" in capsys.readouterr().err
     assert not Path("report").exists()
+
+
+def test_cells_are_called_in_the_report_as_the_file_says(lab: Any) -> None:
+    file = lab.write(a=cell(1) | {"title": "the first"}, b=cell(2))
+    assert [c.title for c in load_experiment(file).cells] == ["the first", "b"]

@@ -26,7 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run and compare; 1 when a cell failed."""
-    from toolkit.experiment import load_experiment, run_experiment
+    from toolkit.experiment import run_experiment
+    from toolkit.experiment_file import load_experiment
 
     experiment = load_experiment(args.file)
     return run_experiment(
