@@ -15,6 +15,7 @@ help:
 	@echo "make test-all  the rest of the tests; those that lack what they need are skipped with the reason"
 	@echo "make check     formatting, lint and types"
 	@echo "make format    put the code in format"
+	@echo "make clean     remove the virtual environment and what was built"
 
 demo: $(VENV)/.installed-demo
 	$(LAUNCH) recipes/bert_sentiment.py --preset demo
