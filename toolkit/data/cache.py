@@ -10,6 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from toolkit.disk import sync
 from toolkit.errors import UserError
 
 
@@ -54,17 +55,8 @@ def _build_into(target: Path, build: Callable[[Path], None]) -> None:
         build(temporary)
         for path in [temporary, *temporary.rglob("*")]:
             path.chmod(0o755 if path.is_dir() else 0o644)  # temporary files are made private
-            _flush(path)
+            sync(path)
         temporary.rename(target)
-        _flush(target.parent)
+        sync(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _flush(path: Path) -> None:
-    """Wait until a file or a folder's list of names is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
