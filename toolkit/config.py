@@ -277,12 +277,23 @@ def _resumed_config(config_class: type[ConfigT], run: Path, flags: _Flags) -> Co
 
 
 def _parse(config_class: type[ConfigT], recipe_file: Path, argv: list[str]) -> ConfigT:
-    from jsonargparse import ArgumentError, ArgumentParser, set_parsing_settings
+    from argparse import RawDescriptionHelpFormatter
+
+    from jsonargparse import (
+        ArgumentError,
+        ArgumentParser,
+        DefaultHelpFormatter,
+        set_parsing_settings,
+    )
+
+    class Formatter(DefaultHelpFormatter, RawDescriptionHelpFormatter):
+        """A recipe's description keeps its lines: they are commands to copy."""
 
     set_parsing_settings(docstring_parse_attribute_docstrings=True)
     parser = ArgumentParser(
         prog=recipe_file.name,
         exit_on_error=False,
+        formatter_class=Formatter,
         allow_abbrev=False,
         usage=f"{recipe_file.name} [--preset NAME] [--config FILE] [--resume RUN] [--KEY VALUE]",
         description=_recipe_description(recipe_file),

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 console = Console(highlight=False)
-_remarks = Console(stderr=True, highlight=False)
+remarks = Console(stderr=True, highlight=False)
 
 
 def is_main_process() -> bool:
@@ -20,11 +20,11 @@ def is_main_process() -> bool:
 def notify(message: str) -> None:
     """Print one remark on stderr, once per run rather than once per process."""
     if is_main_process():
-        _remarks.print(escape(message), soft_wrap=True)
+        remarks.print(escape(message), soft_wrap=True)
 
 
 def fail(message: str) -> None:
     """Print an error for the user on stderr (every process may: the launcher keeps them apart)."""
     label = "" if is_main_process() else f" (process {os.environ['RANK']})"
-    _remarks.print(f"[bold red]error[/bold red]{label}: {escape(message)}", soft_wrap=True)
+    remarks.print(f"[bold red]error[/bold red]{label}: {escape(message)}", soft_wrap=True)
     sys.stderr.flush()

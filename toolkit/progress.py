@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -19,7 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from toolkit.console import is_main_process
+from toolkit.console import is_main_process, remarks
 
 # Seconds between plain lines: often enough to see it lives, rare enough to read the log.
 PLAIN_INTERVAL = 10.0
@@ -71,10 +70,9 @@ def progress_bar(what: str, total: int, done: int = 0) -> Iterator[Display]:
         what: name of the activity, e.g. ``training``.
         total: number to reach; ``done`` of them are there already (a resumed run).
     """
-    console = Console(stderr=True, highlight=False)
     if not is_main_process():
         yield _Silent()
-    elif not console.is_terminal:
+    elif not remarks.is_terminal:
         yield _Lines(what, total, done)
     else:
         columns = (
@@ -87,7 +85,8 @@ def progress_bar(what: str, total: int, done: int = 0) -> Iterator[Display]:
             TimeRemainingColumn(),
         )
         # transient: a finished bar leaves the screen to the lines that report results.
-        with Progress(*columns, console=console, transient=True) as progress:
+        # The console of all remarks: what is said meanwhile appears above the bar, not in it.
+        with Progress(*columns, console=remarks, transient=True) as progress:
             yield _Bar(progress, progress.add_task(what, total=total, completed=done, note=""))
 
 

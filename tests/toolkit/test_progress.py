@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from rich.console import Console
 
+import toolkit.console
 import toolkit.progress
 from toolkit.progress import progress_bar
 
@@ -60,9 +62,14 @@ def test_a_terminal_shows_a_bar(
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
+    terminal = Console(stderr=True, highlight=False)
+    for module in (toolkit.progress, toolkit.console):
+        monkeypatch.setattr(module, "remarks", terminal)
     with progress_bar("training", 4) as display:
         display.advance(3, "loss 0.1234")
+        toolkit.console.notify("half way")
     shown = capsys.readouterr().err
+    assert "half way\n" in shown.replace("\r", "")  # a line of its own, not the bar's
     assert "3/4" in shown
     assert "loss 0.1234" in shown
     assert "ETA" in shown
