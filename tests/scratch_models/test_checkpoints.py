@@ -385,6 +385,7 @@ torch.save({"logits": logits, "class": type(model).__name__, "answer": answer}, 
 """
 
 
+@pytest.mark.slow
 def test_plain_transformers_serves_what_we_saved(tiny_config, tmp_path) -> None:
     from transformers import BertTokenizer
 

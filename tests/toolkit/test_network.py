@@ -149,6 +149,7 @@ print(time.perf_counter() - start)
 """
 
 
+@pytest.mark.slow
 def test_no_loader_retries_once_the_hub_is_known_to_be_away(tmp_path):
     with listening(stay_silent) as endpoint:
         environment = {**os.environ, "HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path)}
