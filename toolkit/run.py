@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import time
@@ -21,6 +20,7 @@ from toolkit.console import notify
 from toolkit.disk import write_whole
 from toolkit.environment import command_line, describe_environment
 from toolkit.errors import UserError
+from toolkit.json_values import without_nan
 
 METRICS = "metrics.jsonl"
 
@@ -58,8 +58,9 @@ class Run(Generic[ConfigT]):
     def log(self, event: dict[str, Any]) -> None:
         """Append one line to ``metrics.jsonl`` (main process only)."""
         if self.accelerator.is_main_process:
+            line = json.dumps(without_nan(event), ensure_ascii=False, allow_nan=False)
             with (self.directory / METRICS).open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(_finite(event), ensure_ascii=False, allow_nan=False) + "\n")
+                stream.write(line + "\n")
 
     def complete(self, summary: dict[str, Any]) -> None:
         """Write the summary, which makes the run complete, and clear its checkpoints away.
@@ -199,13 +200,6 @@ def _exists_already(directory: Path) -> str:
         f"{directory} exists already. Continue it with --resume {directory}, or choose another "
         "--run-id."
     )
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: None stands for them."""
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _step_of(line: str) -> int:

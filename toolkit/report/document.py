@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 from toolkit.compare import ALPHA, Comparison, Pair, Row
+from toolkit.json_values import without_nan
 from toolkit.report.content import Fact, Report
 from toolkit.stats import Estimate
 
@@ -93,7 +93,7 @@ def _row(comparison: Comparison, row: Row) -> dict[str, Any]:
         "seed": run.summary.get("seed"),
         "command": run.summary.get("command"),
         **{
-            name: _without_nan(run.section(name))
+            name: without_nan(run.section(name))
             for name in ("model", "data", "training", "environment")
         },
         "accuracy": _estimate(row.accuracy),
@@ -129,15 +129,6 @@ def _pair(comparison: Comparison, pair: Pair) -> dict[str, Any]:
         "p_holm": pair.p_holm,
         "significant": pair.significant,
     }
-
-
-def _without_nan(value: Any) -> Any:
-    """Recorded values with None for what JSON has no number for (a loss that diverged)."""
-    if isinstance(value, dict):
-        return {key: _without_nan(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _facts(facts: list[Fact]) -> dict[str, Any]:
