@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Iterator
 from typing import Any
 
 import transformers
 from transformers import AutoConfig
 
+from scratch_models.hub.architecture import HEADS, architectures
 from scratch_models.hub.base import ScratchPreTrainedModel
 
-HEADS = {
-    "model": "AutoModel",
-    "pretraining": "AutoModelForPreTraining",
-    "masked-lm": "AutoModelForMaskedLM",
-    "sequence-classification": "AutoModelForSequenceClassification",
-    "token-classification": "AutoModelForTokenClassification",
-    "question-answering": "AutoModelForQuestionAnswering",
-}
-"""What a model is asked to do, and the Auto class HuggingFace has for it."""
-
-_BERT = "scratch_models.models.bert.modeling"
-_LSTM = "scratch_models.baselines.lstm"
-_CLASSES = {
-    ("bert", "model"): (_BERT, "ScratchBertModel"),
-    ("bert", "pretraining"): (_BERT, "ScratchBertForPreTraining"),
-    ("bert", "masked-lm"): (_BERT, "ScratchBertForMaskedLM"),
-    ("bert", "sequence-classification"): (_BERT, "ScratchBertForSequenceClassification"),
-    ("bert", "token-classification"): (_BERT, "ScratchBertForTokenClassification"),
-    ("bert", "question-answering"): (_BERT, "ScratchBertForQuestionAnswering"),
-    ("scratch_lstm", "sequence-classification"): (_LSTM, "ScratchLSTMForSequenceClassification"),
-}
+__all__ = ["HEADS", "disable", "enable", "scratch_class"]
 
 
 def scratch_class(model_type: str, head: str = "model") -> type[ScratchPreTrainedModel]:
@@ -39,16 +20,17 @@ def scratch_class(model_type: str, head: str = "model") -> type[ScratchPreTraine
     Raises:
         ValueError: for an architecture or head we have not, naming those we have.
     """
-    if (model_type, head) not in _CLASSES:
-        heads = [h for m, h in _CLASSES if m == model_type]
-        known = ", ".join(sorted({m for m, _ in _CLASSES}))
+    architecture = architectures().get(model_type)
+    if architecture is None:
+        known = ", ".join(sorted(architectures()))
+        raise ValueError(f"no from-scratch model of type {model_type!r}: there are {known}.")
+    if head not in architecture.classes:
         raise ValueError(
-            f"no from-scratch {model_type!r} model for {head!r}: it has {', '.join(heads)}."
-            if heads
-            else f"no from-scratch model of type {model_type!r}: there are {known}."
+            f"no from-scratch {model_type!r} model for {head!r}: "
+            f"it has {', '.join(architecture.classes)}."
         )
-    module, name = _CLASSES[model_type, head]
-    return getattr(importlib.import_module(module), name)
+    found: type[ScratchPreTrainedModel] = architecture.load(head)
+    return found
 
 
 def enable() -> None:
@@ -56,19 +38,23 @@ def enable() -> None:
 
     Opt-in, as it changes what `AutoModel.from_pretrained` returns to everybody in the process.
     """
-    for model_type, head in _CLASSES:
-        model_class = scratch_class(model_type, head)
+    for head, model_class in _classes():
         config_class = model_class.config_class
         if config_class.__module__.startswith("scratch_models."):
-            AutoConfig.register(model_type, config_class, exist_ok=True)
+            AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
         _auto_class(head).register(config_class, model_class, exist_ok=True)
 
 
 def disable() -> None:
     """Give the Auto classes back to HuggingFace's own models."""
-    for model_type, head in _CLASSES:
-        config_class = scratch_class(model_type, head).config_class
-        _auto_class(head)._model_mapping._extra_content.pop(config_class, None)
+    for head, model_class in _classes():
+        _auto_class(head)._model_mapping._extra_content.pop(model_class.config_class, None)
+
+
+def _classes() -> Iterator[tuple[str, Any]]:
+    for architecture in architectures().values():
+        for head in architecture.classes:
+            yield head, architecture.load(head)
 
 
 def _auto_class(head: str) -> Any:

@@ -6,11 +6,19 @@ loader in both directions. Every row names a whole path from the root of the mod
 matched by one row only: rows cannot act on each other's results, and their order means nothing.
 (transformers looks for patterns anywhere in a name and applies one after the other; in reverse, a
 short name then also matches inside a longer one and corrupts the saved file.)
+
+The words:
+
+- `rename`: another name, the same tensor;
+- `transpose`: a weight stored as [inputs, outputs] (GPT-2's Conv1D) that is an `nn.Linear` here;
+- `transpose_and_split`: the same, with several of our layers side by side in one stored weight;
+- `also_named`: a second spelling found in checkpoints, written back only where it was read.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +30,8 @@ from transformers.conversion_mapping import (
     register_checkpoint_conversion_mapping,
 )
 from transformers.core_model_loading import (
+    Chunk,
+    Transpose,
     WeightConverter,
     WeightRenaming,
     WeightTransform,
@@ -41,9 +51,45 @@ class Rename:
     ours: str
 
 
+@dataclass(frozen=True)
+class AlsoNamed(Rename):
+    """A second spelling of a path: understood when loading, written only where it was read."""
+
+
+@dataclass(frozen=True)
+class TransposedLinears:
+    """One row: a Conv1D on the Hub, weight [inputs, outputs], and the `nn.Linear`s it holds.
+
+    Args:
+        hub: path of the Conv1D, with `*` for the number of the layer.
+        ours: paths of our layers, in the order in which their outputs stand in the Conv1D.
+    """
+
+    hub: str
+    ours: tuple[str, ...]
+
+
+Row = Rename | TransposedLinears
+
+
 def rename(hub: str, ours: str) -> Rename:
-    """A row of a name table; see `Rename`."""
+    """A row of a name table: the same tensor under another name; see `Rename`."""
     return Rename(hub, ours)
+
+
+def also_named(hub: str, ours: str) -> AlsoNamed:
+    """A row of a name table: another spelling on the Hub; see `AlsoNamed`."""
+    return AlsoNamed(hub, ours)
+
+
+def transpose(hub: str, ours: str) -> TransposedLinears:
+    """A row of a name table: a Conv1D on the Hub that is one `nn.Linear` here."""
+    return TransposedLinears(hub, (ours,))
+
+
+def transpose_and_split(hub: str, ours: Sequence[str]) -> TransposedLinears:
+    """A row of a name table: a Conv1D on the Hub that is several equal `nn.Linear`s here."""
+    return TransposedLinears(hub, tuple(ours))
 
 
 class OldName(WeightRenaming):
@@ -60,11 +106,11 @@ class OldName(WeightRenaming):
         return super().reverse_transform() if self.written else self
 
 
-_tables: dict[str, list[Rename]] = {}
+_tables: dict[str, Sequence[Row]] = {}
 """The table of every class, as it was registered."""
 
 
-def register_names(class_name: str, table: list[Rename], base_model_prefix: str = "") -> None:
+def register_names(class_name: str, table: Sequence[Row], base_model_prefix: str = "") -> None:
     """Teach transformers' loader the names of a model class.
 
     Args:
@@ -77,14 +123,42 @@ def register_names(class_name: str, table: list[Rename], base_model_prefix: str 
         OldName(r"LayerNorm\.gamma", r"LayerNorm\.weight"),
         OldName(r"LayerNorm\.beta", r"LayerNorm\.bias"),
     ]
-    rows = [
-        WeightRenaming(
-            _path_pattern(row.hub, base_model_prefix), _path_pattern(row.ours, base_model_prefix)
-        )
-        for row in table
-    ]
+    # Reversed when saving: second spellings stand last, so that one that is written goes first.
+    ordered = sorted(table, key=lambda row: isinstance(row, AlsoNamed))
+    rows = [transform for row in ordered for transform in _transforms(row, base_model_prefix)]
     register_checkpoint_conversion_mapping(class_name, legacy + rows, overwrite=True)
     _tables[class_name] = table
+
+
+def _transforms(row: Row, base_model_prefix: str) -> Iterator[WeightTransform]:
+    """What transformers' loader calls a row."""
+    if isinstance(row, Rename):
+        transform = OldName if isinstance(row, AlsoNamed) else WeightRenaming
+        paths = (row.hub, row.ours)
+        yield transform(*(_path_pattern(path, base_model_prefix) for path in paths))
+        return
+    # A converter cannot carry the number of the layer over: a renaming puts the hub's own name
+    # behind our path to the layer first, and the converter sees what stands behind the number.
+    _, hub_name = _split_at_number(row.hub)
+    layers, names = zip(*(_split_at_number(path) for path in row.ours), strict=True)
+    if len(set(layers)) > 1:
+        raise ValueError(f"{row.hub} is split over several layers: {', '.join(row.ours)}.")
+    converted = (".weight", ".bias") if len(names) > 1 else (".weight",)
+    for kind in (".weight", ".bias"):
+        within = f"{layers[0]}.{hub_name}" if kind in converted else row.ours[0]
+        paths = (row.hub + kind, within + kind)
+        yield WeightRenaming(*(_path_pattern(path, base_model_prefix) for path in paths))
+    for kind in converted:
+        turn = [Transpose(0, 1)] if kind == ".weight" else []
+        cut = [Chunk(dim=0)] if len(names) > 1 else []
+        targets = [re.escape(name + kind) for name in names]
+        yield WeightConverter(re.escape(hub_name + kind), targets, operations=[*turn, *cut])
+
+
+def _split_at_number(path: str) -> tuple[str, str]:
+    """`h.*.attn.c_attn` -> (`h.*`, `attn.c_attn`)."""
+    layer, _, name = path.partition(".*.")
+    return f"{layer}.*", name
 
 
 def _path_pattern(path: str, base_model_prefix: str) -> str:
@@ -102,6 +176,8 @@ def adapter_key_mapping(model: PreTrainedModel) -> dict[str, str]:
     mapping = {}
     for module in model.modules():
         for row in _tables.get(type(module).__name__, ()):
+            if not isinstance(row, Rename):
+                continue  # more than a name: `scratch_models.hub.adapters` converts those
             pattern = re.escape(row.hub).replace(r"\*", r"(\d+)")
             mapping[rf"(^|\.){pattern}(?=\.)"] = r"\1" + row.ours.replace("*", r"\2")
     return mapping

@@ -97,11 +97,15 @@ class MultiHeadAttention(nn.Module):
         dropout: on the attention weights, in training.
         config: read at every call for `_attn_implementation`, which may be changed on a built
             model; None always uses the written-out attention.
-        is_causal: told to kernels that can leave out a causal mask.
+        qkv_bias: whether queries, keys and values have a bias.
+        scale: the factor of the scores; None is the paper's 1 / sqrt(head_dim).
 
     Raises:
         ValueError: if the heads do not divide the width.
     """
+
+    is_causal = False
+    """Read by kernels: whether a mask left out stands for "the past only" or for "everything"."""
 
     def __init__(
         self,
@@ -109,7 +113,8 @@ class MultiHeadAttention(nn.Module):
         num_heads: int,
         dropout: float = 0.0,
         config: PreTrainedConfig | None = None,
-        is_causal: bool = False,
+        qkv_bias: bool = True,
+        scale: float | None = None,
     ) -> None:
         super().__init__()
         if hidden_size % num_heads:
@@ -119,13 +124,12 @@ class MultiHeadAttention(nn.Module):
             )
         self.num_heads = num_heads
         self.head_dim = hidden_size // num_heads
-        self.scale = self.head_dim**-0.5
+        self.scale = self.head_dim**-0.5 if scale is None else scale
         self.dropout = dropout
         self.config = config
-        self.is_causal = is_causal
-        self.query = nn.Linear(hidden_size, hidden_size)
-        self.key = nn.Linear(hidden_size, hidden_size)
-        self.value = nn.Linear(hidden_size, hidden_size)
+        self.query = nn.Linear(hidden_size, hidden_size, bias=qkv_bias)
+        self.key = nn.Linear(hidden_size, hidden_size, bias=qkv_bias)
+        self.value = nn.Linear(hidden_size, hidden_size, bias=qkv_bias)
         self.output = nn.Linear(hidden_size, hidden_size)
 
     def forward(
@@ -150,17 +154,21 @@ class MultiHeadAttention(nn.Module):
             The output [batch, length, hidden_size] and the weights [batch, heads, length, length]
             (None unless the implementation returns them or `output_attentions`).
         """
-        context = hidden_states if context is None else context
         query = self.split_heads(self.query(hidden_states))
-        key = self.split_heads(self.key(context))
-        value = self.split_heads(self.value(context))
+        key, value = self.keys_and_values(hidden_states if context is None else context)
         heads, weights = self.attend(query, key, value, attention_mask, **kwargs)
         if output_attentions and weights is None:
-            # Fused kernels never build the weights: compute them beside the unchanged output.
-            weights = attention_weights(
-                query, key, to_score_mask(attention_mask, query), self.scale
-            )
+            weights = self.weights_beside(query, key, attention_mask)
         return self.output(heads.flatten(-2)), weights
+
+    def keys_and_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
+        """[batch, keys, hidden_size] -> twice [batch, heads, keys, head_dim]."""
+        return self.split_heads(self.key(context)), self.split_heads(self.value(context))
+
+    def weights_beside(self, query: Tensor, key: Tensor, mask: Any) -> Tensor:
+        """The weights a fused kernel does not build, computed beside its unchanged output."""
+        score_mask = to_score_mask(mask, query, key, self.is_causal)
+        return attention_weights(query, key, score_mask, self.scale)
 
     def split_heads(self, projected: Tensor) -> Tensor:
         """[batch, length, heads * head_dim] -> [batch, heads, length, head_dim]."""

@@ -75,14 +75,13 @@ class EncoderLayer(GradientCheckpointingLayer):
         Raises:
             ValueError: `first_token_only` with another residual order than the two of this file.
         """
-        context = None
         if first_token_only:
-            context = self._attended_to(hidden_states)
+            kwargs["context"] = self._attended_to(hidden_states)
             hidden_states = hidden_states[:, :1]
             attention_mask = None if attention_mask is None else attention_mask[:, :, :1]
 
         def attend(x: Tensor) -> Tensor:
-            return self.attention(x, attention_mask, context=context, **kwargs)[0]
+            return self.attention(x, attention_mask, **kwargs)[0]
 
         x = self.residual(hidden_states, attend, self.attention_norm, self.dropout)
         return self.residual(x, self.feed_forward, self.feed_forward_norm, self.dropout)
@@ -98,6 +97,73 @@ class EncoderLayer(GradientCheckpointingLayer):
             f"first_token_only works with the residual orders post_norm and pre_norm, not with "
             f"{name}: what its keys and values are made of is not known."
         )
+
+
+class DecoderLayer(GradientCheckpointingLayer):
+    """Self-attention, cross-attention, feed-forward, each with residual connection and norm (§3.1).
+
+    The decoder of a model with an encoder. (A decoder alone, like GPT's, has no cross-attention:
+    it is an `EncoderLayer` that was given a `CausalSelfAttention`.)
+
+    Args:
+        attention: a `CausalSelfAttention`.
+        attention_norm: the norm of its sublayer.
+        cross_attention: a `CrossAttention`.
+        cross_attention_norm: the norm of its sublayer.
+        feed_forward: [batch, length, hidden_size] -> the same.
+        feed_forward_norm: the norm of its sublayer.
+        dropout: probability, on the output of each sublayer.
+        residual: `post_norm`, `pre_norm` or another order of the same signature.
+    """
+
+    def __init__(
+        self,
+        attention: nn.Module,
+        attention_norm: nn.Module,
+        cross_attention: nn.Module,
+        cross_attention_norm: nn.Module,
+        feed_forward: nn.Module,
+        feed_forward_norm: nn.Module,
+        dropout: float,
+        residual: ResidualOrder,
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_norm = attention_norm
+        self.cross_attention = cross_attention
+        self.cross_attention_norm = cross_attention_norm
+        self.feed_forward = feed_forward
+        self.feed_forward_norm = feed_forward_norm
+        self.dropout = nn.Dropout(dropout)
+        self.residual = residual
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        attention_mask: Any,
+        context: Tensor,
+        context_mask: Any = None,
+        **kwargs: Any,
+    ) -> Tensor:
+        """[batch, length, hidden_size] -> the same.
+
+        Args:
+            hidden_states: the decoder's.
+            attention_mask: who sees whom within the target.
+            context: the encoder's output [batch, source length, hidden_size].
+            context_mask: which of the source may be seen.
+            **kwargs: for both attentions (`cache`, `output_attentions`).
+        """
+
+        def attend(x: Tensor) -> Tensor:
+            return self.attention(x, attention_mask, **kwargs)[0]
+
+        def attend_to_context(x: Tensor) -> Tensor:
+            return self.cross_attention(x, context, context_mask, **kwargs)[0]
+
+        x = self.residual(hidden_states, attend, self.attention_norm, self.dropout)
+        x = self.residual(x, attend_to_context, self.cross_attention_norm, self.dropout)
+        return self.residual(x, self.feed_forward, self.feed_forward_norm, self.dropout)
 
 
 class EncoderStack(nn.ModuleList):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from scratch_models import ScratchLSTMConfig, ScratchLSTMForSequenceClassification
-from scratch_models.baselines.lstm import masked_max, masked_mean
+from scratch_models.baselines.lstm.modeling import masked_max, masked_mean
 
 
 def build(**changes) -> ScratchLSTMForSequenceClassification:
