@@ -154,21 +154,30 @@ class MultiHeadAttention(nn.Module):
             The output [batch, length, hidden_size] and the weights [batch, heads, length, length]
             (None unless the implementation returns them or `output_attentions`).
         """
-        query = self.split_heads(self.query(hidden_states))
         key, value = self.keys_and_values(hidden_states if context is None else context)
-        heads, weights = self.attend(query, key, value, attention_mask, **kwargs)
+        return self.mix(hidden_states, key, value, attention_mask, output_attentions, **kwargs)
+
+    def mix(
+        self,
+        hidden_states: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Any,
+        output_attentions: bool,
+        **kwargs: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Ask keys and values [batch, heads, keys, head_dim] for `hidden_states`; as `forward`."""
+        query = self.split_heads(self.query(hidden_states))
+        heads, weights = self.attend(query, key, value, mask, **kwargs)
         if output_attentions and weights is None:
-            weights = self.weights_beside(query, key, attention_mask)
+            # Fused kernels never build the weights: compute them beside the unchanged output.
+            score_mask = to_score_mask(mask, query, key, self.is_causal)
+            weights = attention_weights(query, key, score_mask, self.scale)
         return self.output(heads.flatten(-2)), weights
 
     def keys_and_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
         """[batch, keys, hidden_size] -> twice [batch, heads, keys, head_dim]."""
         return self.split_heads(self.key(context)), self.split_heads(self.value(context))
-
-    def weights_beside(self, query: Tensor, key: Tensor, mask: Any) -> Tensor:
-        """The weights a fused kernel does not build, computed beside its unchanged output."""
-        score_mask = to_score_mask(mask, query, key, self.is_causal)
-        return attention_weights(query, key, score_mask, self.scale)
 
     def split_heads(self, projected: Tensor) -> Tensor:
         """[batch, length, heads * head_dim] -> [batch, heads, length, head_dim]."""

@@ -28,7 +28,7 @@ class CausalSelfAttention(MultiHeadAttention):
         super().__init__(*args, **kwargs)
         self.layer_idx = layer_index  # the name transformers looks for
 
-    def forward(
+    def forward(  # type: ignore[override]
         self,
         hidden_states: Tensor,
         attention_mask: Any = None,
@@ -45,16 +45,12 @@ class CausalSelfAttention(MultiHeadAttention):
             cache: keys and values of earlier tokens; those of the new ones are added to it.
             **kwargs: handed to the attention implementation.
         """
-        query = self.split_heads(self.query(hidden_states))
         key, value = self.keys_and_values(hidden_states)
         if cache is not None:
             if isinstance(cache, EncoderDecoderCache):
                 cache = cache.self_attention_cache
             key, value = cache.update(key, value, self.layer_idx)
-        heads, weights = self.attend(query, key, value, attention_mask, **kwargs)
-        if output_attentions and weights is None:
-            weights = self.weights_beside(query, key, attention_mask)
-        return self.output(heads.flatten(-2)), weights
+        return self.mix(hidden_states, key, value, attention_mask, output_attentions, **kwargs)
 
 
 class CrossAttention(MultiHeadAttention):
@@ -88,12 +84,8 @@ class CrossAttention(MultiHeadAttention):
             cache: keys and values of the encoder's output, once computed.
             **kwargs: handed to the attention implementation.
         """
-        query = self.split_heads(self.query(hidden_states))
         key, value = self.remembered(context, cache)
-        heads, weights = self.attend(query, key, value, attention_mask, **kwargs)
-        if output_attentions and weights is None:
-            weights = self.weights_beside(query, key, attention_mask)
-        return self.output(heads.flatten(-2)), weights
+        return self.mix(hidden_states, key, value, attention_mask, output_attentions, **kwargs)
 
     def remembered(
         self, context: Tensor, cache: EncoderDecoderCache | None
