@@ -44,11 +44,15 @@ from transformers.core_model_loading import (
 class Rename:
     """One row: a module or parameter by its path on the Hub and by its path in our model.
 
-    `*` stands for the number of a layer; at most one a path.
+    `*` stands for a number (of a stage, a layer); both paths have as many, in the same order.
     """
 
     hub: str
     ours: str
+
+    def __post_init__(self) -> None:
+        if self.hub.count("*") != self.ours.count("*"):
+            raise ValueError(f"{self.hub} and {self.ours} differ in the number of their `*`.")
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,22 @@ def transpose_and_split(hub: str, ours: Sequence[str]) -> TransposedLinears:
     return TransposedLinears(hub, tuple(ours))
 
 
-class OldName(WeightRenaming):
+class _PathRenaming(WeightRenaming):
+    """A renaming that carries over every number of a path; transformers' own carries over one."""
+
+    __slots__ = ()
+
+    def rename_source_key(self, source_key: str) -> tuple[str, str | None]:
+        """The new name and the pattern that matched, or the old name and None."""
+        renamed, pattern = super().rename_source_key(source_key)
+        if pattern is None:
+            return source_key, None
+        # transformers leaves the groups of a target behind the first as they are.
+        numbers = iter(self._scoped_match(source_key)[2].groups()[2:])
+        return re.sub(r"\(\\d\+\)", lambda _: next(numbers), renamed), pattern
+
+
+class OldName(_PathRenaming):
     """A name of old checkpoints: always understood, written only into a checkpoint that had it."""
 
     __slots__ = ("written",)
@@ -133,7 +152,7 @@ def register_names(class_name: str, table: Sequence[Row], base_model_prefix: str
 def _transforms(row: Row, base_model_prefix: str) -> Iterator[WeightTransform]:
     """What transformers' loader calls a row."""
     if isinstance(row, Rename):
-        transform = OldName if isinstance(row, AlsoNamed) else WeightRenaming
+        transform = OldName if isinstance(row, AlsoNamed) else _PathRenaming
         paths = (row.hub, row.ours)
         yield transform(*(_path_pattern(path, base_model_prefix) for path in paths))
         return
@@ -179,7 +198,9 @@ def adapter_key_mapping(model: PreTrainedModel) -> dict[str, str]:
             if not isinstance(row, Rename):
                 continue  # more than a name: `scratch_models.hub.adapters` converts those
             pattern = re.escape(row.hub).replace(r"\*", r"(\d+)")
-            mapping[rf"(^|\.){pattern}(?=\.)"] = r"\1" + row.ours.replace("*", r"\2")
+            first, *rest = row.ours.split("*")
+            ours = first + "".join(rf"\{number}{part}" for number, part in enumerate(rest, start=2))
+            mapping[rf"(^|\.){pattern}(?=\.)"] = r"\1" + ours
     return mapping
 
 
