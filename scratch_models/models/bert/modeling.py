@@ -136,6 +136,7 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
     """
 
     huggingface_class = "BertModel"
+    build_embeddings = staticmethod(build_embeddings)
 
     def __init__(self, config: BertConfig, add_pooling_layer: bool = True) -> None:
         super().__init__(config)
@@ -143,7 +144,7 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
             raise ValueError(
                 "ScratchBertModel is an encoder; the config has is_decoder or add_cross_attention."
             )
-        self.embeddings = build_embeddings(config)
+        self.embeddings = self.build_embeddings(config)
         self.layers = EncoderStack([build_layer(config) for _ in range(config.num_hidden_layers)])
         self.pooler = Pooler(config.hidden_size) if add_pooling_layer else None
         self.post_init()
@@ -235,7 +236,7 @@ class ScratchBertForMaskedLM(ScratchBertPreTrainedModel):
 
         Returns `logits` [batch, length, vocab_size] and, with labels, the mean `loss`.
         """
-        outputs = self.bert(
+        outputs = self.base_model(
             input_ids,
             attention_mask=attention_mask,
             token_type_ids=token_type_ids,
@@ -289,7 +290,7 @@ class ScratchBertForPreTraining(ScratchBertPreTrainedModel):
         Returns `prediction_logits` [batch, length, vocab_size], `seq_relationship_logits`
         [batch, 2] (0: B follows A) and, with both labels, the sum of the two mean losses.
         """
-        outputs = self.bert(
+        outputs = self.base_model(
             input_ids,
             attention_mask=attention_mask,
             token_type_ids=token_type_ids,
@@ -345,7 +346,7 @@ class ScratchBertForSequenceClassification(ScratchBertPreTrainedModel):
 
         Returns `logits` [batch, labels] and, with labels, the mean `loss`.
         """
-        outputs = self.bert(
+        outputs = self.base_model(
             input_ids,
             attention_mask=attention_mask,
             token_type_ids=token_type_ids,
@@ -395,7 +396,7 @@ class ScratchBertForTokenClassification(ScratchBertPreTrainedModel):
 
         Returns `logits` [batch, length, labels] and, with labels, the mean `loss`.
         """
-        outputs = self.bert(
+        outputs = self.base_model(
             input_ids,
             attention_mask=attention_mask,
             token_type_ids=token_type_ids,
@@ -445,7 +446,7 @@ class ScratchBertForQuestionAnswering(ScratchBertPreTrainedModel):
         Returns `start_logits` and `end_logits` [batch, length] and, with positions, the mean of
         the two losses; positions outside the input are ignored.
         """
-        outputs = self.bert(
+        outputs = self.base_model(
             input_ids,
             attention_mask=attention_mask,
             token_type_ids=token_type_ids,
