@@ -2,42 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from transformers import initialization as init
 
 
-def sinusoidal_positions(length: int, dim: int) -> Tensor:
-    """The fixed encodings of "Attention Is All You Need", §3.5, as [length, dim].
+Encoding = Callable[[Tensor, int], Tensor]
+
+
+def interleaved_sinusoids(positions: Tensor, dim: int) -> Tensor:
+    """The fixed encodings of "Attention Is All You Need", §3.5: […] -> […, dim], float32.
 
     PE(pos, 2i) = sin(pos / 10000^(2i/dim)) and PE(pos, 2i+1) = cos(pos / 10000^(2i/dim)): sines
-    and cosines take turns, as in the paper. (Some checkpoints lay all sines before all cosines.)
+    and cosines take turns, as in the paper.
     """
-    position = torch.arange(length, dtype=torch.float64)[:, None]
-    frequency = 10000.0 ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
-    table = torch.zeros(length, dim, dtype=torch.float64)
-    table[:, 0::2] = torch.sin(position * frequency)
-    table[:, 1::2] = torch.cos(position * frequency[: dim // 2])
-    return table.to(torch.get_default_dtype())
+    halves = sinusoids_in_halves(positions, dim)
+    return halves[..., torch.argsort(paper_order(dim)).to(halves.device)]
 
 
-class SinusoidalPositions(nn.Module):
-    """Fixed position vectors for sequences of up to `max_length` tokens (§3.5)."""
+def sinusoids_in_halves(positions: Tensor, dim: int) -> Tensor:
+    """The same numbers in Marian's order: all sines, then all cosines; […] -> […, dim], float32."""
+    # Double precision and this order of operations: rounded, it is Marian's table bit for bit.
+    frequencies = 10000.0 ** (torch.arange(0, dim, 2, device=positions.device).double() / dim)
+    angles = positions.double()[..., None] / frequencies
+    return torch.cat([angles.sin(), angles[..., : dim // 2].cos()], dim=-1).float()
 
-    def __init__(self, max_length: int, dim: int) -> None:
-        super().__init__()
-        self.table = nn.Buffer(sinusoidal_positions(max_length, dim), persistent=False)
+
+def paper_order(dim: int) -> Tensor:
+    """[dim]: where Marian's dimensions stand in the paper's layout: 0, 2, 4, …, 1, 3, 5, …."""
+    return torch.cat([torch.arange(0, dim, 2), torch.arange(1, dim, 2)])
+
+
+def sinusoidal_positions(length: int, dim: int) -> Tensor:
+    """`interleaved_sinusoids` of positions 0…length-1, as [length, dim]."""
+    return interleaved_sinusoids(torch.arange(length), dim).to(torch.get_default_dtype())
+
+
+class SinusoidalPositions(nn.Embedding):
+    """Fixed position vectors (§3.5) for sequences of any length.
+
+    A frozen table, as checkpoints may hold one, of the first `max_length` positions. Positions
+    beyond it are computed when asked for: a formula has no end, and the paper chose it for that.
+
+    Args:
+        max_length: rows of the table.
+        dim: width of a vector.
+        encoding: `interleaved_sinusoids` (the paper's) or `sinusoids_in_halves` (Marian's).
+    """
+
+    def __init__(
+        self, max_length: int, dim: int, encoding: Encoding = interleaved_sinusoids
+    ) -> None:
+        super().__init__(max_length, dim, _freeze=True)
+        self.encoding = encoding
+        self.reset_buffers()
 
     def reset_buffers(self) -> None:
         """Fill the table again: what is not in a checkpoint comes out of a meta device empty."""
-        init.copy_(self.table, sinusoidal_positions(*self.table.shape).to(self.table.dtype))
+        positions = torch.arange(self.num_embeddings, device=self.weight.device)
+        init.copy_(self.weight, self.encoding(positions, self.embedding_dim))
 
-    def forward(self, length: int, position_ids: Tensor | None = None) -> Tensor:
+    def forward(self, length: int, position_ids: Tensor | None = None) -> Tensor:  # type: ignore[override]
         """Vectors [1 or batch, length, dim] of positions 0…length-1, or of `position_ids`."""
-        if position_ids is not None:
-            return self.table[position_ids]
-        check_length(length, self.table.shape[0])
-        return self.table[None, :length]
+        if position_ids is None:
+            if length <= self.num_embeddings:
+                return self.weight[None, :length]
+            position_ids = torch.arange(length, device=self.weight.device)[None]
+        # Which ids lie beyond the table is not looked at: that would wait for the GPU and break a
+        # compiled graph.
+        last = self.num_embeddings - 1
+        computed = self.encoding(position_ids, self.embedding_dim).to(self.weight.dtype)
+        stored = self.weight[position_ids.clamp(max=last)]
+        return torch.where(position_ids[..., None] <= last, stored, computed)
 
 
 class LearnedPositions(nn.Embedding):
@@ -46,15 +84,26 @@ class LearnedPositions(nn.Embedding):
     def forward(self, length: int, position_ids: Tensor | None = None) -> Tensor:  # type: ignore[override]
         """Vectors [1 or batch, length, dim] of positions 0…length-1, or of `position_ids`."""
         if position_ids is None:
-            check_length(length, self.num_embeddings)
-            position_ids = torch.arange(length, device=self.weight.device)[None]
+            position_ids = self.after(0, length)
         return super().forward(position_ids)
 
+    def after(self, past: int | Tensor, length: int) -> Tensor:
+        """Positions past…past+length-1 as [1, length], for tokens that come after `past` others.
 
-def check_length(length: int, max_length: int) -> None:
-    """Raise ValueError if a sequence has more tokens than there are positions."""
+        Raises:
+            ValueError: if there are not that many.
+        """
+        # A compiled model has a past that is a tensor: looking at it would break its graph.
+        if not isinstance(past, Tensor):
+            check_length(past + length, self.num_embeddings, past)
+        return torch.arange(length, device=self.weight.device)[None] + past
+
+
+def check_length(length: int, max_length: int, past: int = 0) -> None:
+    """Raise ValueError if a sequence, `past` tokens of a cache included, is longer than allowed."""
     if length > max_length:
+        cached = f" ({past} of them in the cache)" if past else ""
         raise ValueError(
-            f"the input has {length} tokens but the model has positions for {max_length} only "
-            f"(max_position_embeddings): truncate to {max_length} tokens."
+            f"the input has {length} tokens{cached} but the model has positions for {max_length} "
+            f"only (max_position_embeddings): truncate to {max_length} tokens."
         )
