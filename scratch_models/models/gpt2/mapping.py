@@ -1,10 +1,10 @@
 """The weights of GPT-2: HuggingFace's names and ours. Paths not listed are the same."""
 
-from scratch_models.hub.mapping import register_names, rename, transpose, transpose_and_split
+from scratch_models.hub.mapping import Row, register_names, rename, transpose, transpose_and_split
 
 ATTENTION = "layers.*.attention"
 
-BODY = [
+BODY: list[Row] = [
     rename("wte", "token"),
     rename("wpe", "position"),
     rename("h.*.ln_1", "layers.*.attention_norm"),

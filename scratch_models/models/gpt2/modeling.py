@@ -180,9 +180,14 @@ class ScratchGPT2Model(ScratchGPT2PreTrainedModel):
             torch.empty(shape).normal_()
         return layer
 
+    def _initialize_weights(self, module: nn.Module, is_custom_code: bool = False) -> None:
+        # For code it does not know transformers passes over parts that have no weights themselves,
+        # lest loaded ones be overwritten. `draw_weights` takes care of that.
+        super()._initialize_weights(module)
+
     def _init_weights(self, module: nn.Module) -> None:
         if isinstance(module, nn.Linear):
-            return  # by the part it belongs to
+            return  # drawn with the part it belongs to
         super()._init_weights(module)
         std = self.config.initializer_range
         # One for every residual connection, of which a layer has two (§2.3).
