@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from transformers import initialization as init
 
-
 Encoding = Callable[[Tensor, int], Tensor]
 
 
@@ -18,21 +17,23 @@ def interleaved_sinusoids(positions: Tensor, dim: int) -> Tensor:
     PE(pos, 2i) = sin(pos / 10000^(2i/dim)) and PE(pos, 2i+1) = cos(pos / 10000^(2i/dim)): sines
     and cosines take turns, as in the paper.
     """
-    halves = sinusoids_in_halves(positions, dim)
-    return halves[..., torch.argsort(paper_order(dim)).to(halves.device)]
+    sines, cosines = _sines_and_cosines(positions, dim)
+    vectors = sines.new_empty((*positions.shape, dim))
+    vectors[..., 0::2] = sines
+    vectors[..., 1::2] = cosines
+    return vectors
 
 
 def sinusoids_in_halves(positions: Tensor, dim: int) -> Tensor:
     """The same numbers in Marian's order: all sines, then all cosines; […] -> […, dim], float32."""
+    return torch.cat(_sines_and_cosines(positions, dim), dim=-1)
+
+
+def _sines_and_cosines(positions: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     # Double precision and this order of operations: rounded, it is Marian's table bit for bit.
     frequencies = 10000.0 ** (torch.arange(0, dim, 2, device=positions.device).double() / dim)
     angles = positions.double()[..., None] / frequencies
-    return torch.cat([angles.sin(), angles[..., : dim // 2].cos()], dim=-1).float()
-
-
-def paper_order(dim: int) -> Tensor:
-    """[dim]: where Marian's dimensions stand in the paper's layout: 0, 2, 4, …, 1, 3, 5, …."""
-    return torch.cat([torch.arange(0, dim, 2), torch.arange(1, dim, 2)])
+    return angles.sin().float(), angles[..., : dim // 2].cos().float()
 
 
 def sinusoidal_positions(length: int, dim: int) -> Tensor:

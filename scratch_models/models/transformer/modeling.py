@@ -1,0 +1,631 @@
+"""The Transformer: an encoder and a decoder of attention only (arXiv:1706.03762).
+
+Built from `scratch_models.layers` after HuggingFace's `MarianConfig`; equal to HuggingFace's
+`MarianModel` and `MarianMTModel` in every value and gradient, and reads the opus-mt checkpoints.
+
+| part | of the paper |
+|---|---|
+| encoder and decoder stacks, residuals, post-norm | §3.1, figure 1; dropout §5.4 |
+| attention: encoder's, masked, encoder-decoder | §3.2 |
+| feed-forward | §3.3 |
+| embeddings, times sqrt(d_model), and the tied output matrix | §3.4 |
+| sinusoidal positions | §3.5 |
+
+Where Marian's checkpoints differ from the paper: positions hold all sines before all cosines (the
+paper interleaves them), the activation is swish (the paper's is ReLU), the output has a bias
+(`final_logits_bias`), and opus-mt's vocabularies were not trained with the paper's settings.
+`scratch_models.models.paper_transformer` has the paper's own layout.
+
+Unlike HuggingFace's, sequences may be longer than `config.max_position_embeddings`: positions
+beyond it follow from the formula. A model may well be worse there: it was not trained on them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import (
+    DynamicCache,
+    EncoderDecoderCache,
+    GenerationMixin,
+    MarianConfig,
+)
+from transformers import initialization as init
+from transformers.activations import ACT2FN
+from transformers.modeling_outputs import (
+    BaseModelOutput,
+    BaseModelOutputWithPastAndCrossAttentions,
+    Seq2SeqLMOutput,
+    Seq2SeqModelOutput,
+)
+from transformers.utils.deprecation import deprecate_kwarg
+from transformers.utils.generic import can_return_tuple, merge_with_config_defaults
+from transformers.utils.output_capturing import capture_outputs
+
+from scratch_models.hub.base import ScratchPreTrainedModel
+from scratch_models.layers.attention import MultiHeadAttention
+from scratch_models.layers.cached_attention import CausalSelfAttention, CrossAttention
+from scratch_models.layers.feed_forward import FeedForward
+from scratch_models.layers.masks import bidirectional_mask, causal_mask
+from scratch_models.layers.positions import Encoding, SinusoidalPositions, sinusoids_in_halves
+from scratch_models.layers.stack import DecoderLayer, EncoderLayer, post_norm
+from scratch_models.models.transformer import mapping  # noqa: F401  (registers the name table)
+
+
+class ScaledTokenPositionEmbeddings(nn.Module):
+    """Token embeddings times a constant, plus positions (§3.4, §3.5), with dropout (§5.4).
+
+    Args:
+        token: one vector a vocabulary entry.
+        position: vectors of positions.
+        scale: sqrt(d_model) in the paper: positions would drown small embeddings otherwise.
+        dropout: probability, on the sum.
+    """
+
+    def __init__(
+        self, token: nn.Embedding, position: SinusoidalPositions, scale: float, dropout: float
+    ) -> None:
+        super().__init__()
+        self.token = token
+        self.position = position
+        self.scale = scale
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        position_ids: Tensor | None = None,
+    ) -> Tensor:
+        """Embed tokens [batch, length], or add positions to vectors that stand for them.
+
+        Args:
+            input_ids: [batch, length]; exactly one of this and `inputs_embeds`.
+            inputs_embeds: [batch, length, hidden_size], taken as they are (not scaled).
+            position_ids: [1 or batch, length]; None counts from 0.
+
+        Returns:
+            [batch, length, hidden_size].
+
+        Raises:
+            ValueError: without or with two inputs.
+        """
+        if (input_ids is None) == (inputs_embeds is None):
+            raise ValueError(
+                "pass exactly one of token ids and embeddings: input_ids or inputs_embeds to the "
+                "encoder, decoder_input_ids or decoder_inputs_embeds (or labels) to the decoder."
+            )
+        tokens = self.token(input_ids) * self.scale if inputs_embeds is None else inputs_embeds
+        return self.dropout(tokens + self.position(tokens.shape[1], position_ids))
+
+
+def build_embeddings(
+    config: MarianConfig, vocab_size: int, encoding: Encoding
+) -> ScaledTokenPositionEmbeddings:
+    """The input of the encoder or the decoder (§3.4, §3.5)."""
+    return ScaledTokenPositionEmbeddings(
+        token=nn.Embedding(vocab_size, config.d_model, padding_idx=config.pad_token_id),
+        position=SinusoidalPositions(config.max_position_embeddings, config.d_model, encoding),
+        scale=math.sqrt(config.d_model) if config.scale_embedding else 1.0,
+        dropout=config.dropout,
+    )
+
+
+def build_attention(
+    kind: type[MultiHeadAttention], config: MarianConfig, heads: int, **kwargs: Any
+) -> MultiHeadAttention:
+    """One of the three uses of attention (§3.2.3)."""
+    attention = kind(
+        config.d_model, heads, dropout=config.attention_dropout, config=config, **kwargs
+    )
+    # Fresh weights are drawn in the order of registration; under a seed these are Marian's.
+    for name in ("key", "value", "query", "output"):
+        part = getattr(attention, name)
+        delattr(attention, name)
+        setattr(attention, name, part)
+    return attention
+
+
+def build_feed_forward(config: MarianConfig, inner_size: int) -> FeedForward:
+    """The position-wise network (§3.3), with dropout after the activation too."""
+    activation = nn.Sequential(
+        ACT2FN[config.activation_function], nn.Dropout(config.activation_dropout)
+    )
+    return FeedForward(config.d_model, inner_size, activation)
+
+
+def build_encoder_layer(config: MarianConfig) -> EncoderLayer:
+    """One layer of the encoder (§3.1)."""
+    heads = config.encoder_attention_heads
+    return EncoderLayer(
+        attention=build_attention(MultiHeadAttention, config, heads),
+        attention_norm=nn.LayerNorm(config.d_model),
+        feed_forward=build_feed_forward(config, config.encoder_ffn_dim),
+        feed_forward_norm=nn.LayerNorm(config.d_model),
+        dropout=config.dropout,
+        residual=post_norm,
+    )
+
+
+def build_decoder_layer(config: MarianConfig, index: int) -> DecoderLayer:
+    """One layer of the decoder (§3.1); its index is where the cache keeps keys and values."""
+    heads = config.decoder_attention_heads
+    return DecoderLayer(
+        attention=build_attention(CausalSelfAttention, config, heads, layer_index=index),
+        attention_norm=nn.LayerNorm(config.d_model),
+        cross_attention=build_attention(CrossAttention, config, heads, layer_index=index),
+        cross_attention_norm=nn.LayerNorm(config.d_model),
+        feed_forward=build_feed_forward(config, config.decoder_ffn_dim),
+        feed_forward_norm=nn.LayerNorm(config.d_model),
+        dropout=config.dropout,
+        residual=post_norm,
+    )
+
+
+def shift_right(labels: Tensor, config: MarianConfig) -> Tensor:
+    """What the decoder reads to predict `labels` [batch, length]: the start, then all but the last.
+
+    Raises:
+        ValueError: without `pad_token_id` (for labels of -100) or `decoder_start_token_id`.
+    """
+    start, padding = config.decoder_start_token_id, config.pad_token_id
+    if start is None or padding is None:
+        raise ValueError(
+            f"config has decoder_start_token_id {start} and pad_token_id {padding}: both are "
+            "needed to make decoder inputs from labels."
+        )
+    shifted = labels.roll(1, dims=1)
+    shifted[:, 0] = start
+    return shifted.masked_fill(shifted == -100, padding)
+
+
+class ScratchTransformerPreTrainedModel(ScratchPreTrainedModel):
+    """What all Transformer classes share."""
+
+    config: MarianConfig
+    config_class = MarianConfig
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+    _supports_sdpa = True
+    _supports_flash_attn = True
+    _supports_flex_attn = True
+    _supports_attention_backend = True
+    _can_compile_fullgraph = True
+    _no_split_modules: ClassVar[list[str]] = ["EncoderLayer", "DecoderLayer"]
+
+    @staticmethod
+    def encoding(positions: Tensor, dim: int) -> Tensor:
+        """The position vectors: [...] -> [..., dim]."""
+        return sinusoids_in_halves(positions, dim)
+
+
+class ScratchTransformerEncoder(ScratchTransformerPreTrainedModel):
+    """The left half of figure 1."""
+
+    _can_record_outputs: ClassVar[dict[str, Any]] = {
+        "hidden_states": EncoderLayer,
+        "attentions": MultiHeadAttention,
+    }
+
+    def __init__(self, config: MarianConfig) -> None:
+        super().__init__(config)
+        self.embeddings = build_embeddings(config, config.vocab_size, self.encoding)
+        self.layers = nn.ModuleList(
+            build_encoder_layer(config) for _ in range(config.encoder_layers)
+        )
+        self.gradient_checkpointing = False
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """The token embedding."""
+        return self.embeddings.token
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        """Replace the token embedding."""
+        self.embeddings.token = value
+
+    @capture_outputs
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        **kwargs: Any,
+    ) -> BaseModelOutput:
+        """Source tokens [batch, length] -> `last_hidden_state` [batch, length, d_model].
+
+        Args:
+            input_ids: [batch, length]; or `inputs_embeds` [batch, length, d_model], not scaled.
+            attention_mask: as in `scratch_models.layers.masks.bidirectional_mask`.
+            **kwargs: `output_hidden_states`, `output_attentions`, `return_dict`.
+        """
+        kwargs.setdefault("output_attentions", self.config.output_attentions)
+        hidden_states = self.embeddings(input_ids, inputs_embeds)
+        mask = bidirectional_mask(self.config, hidden_states, attention_mask)
+        for layer in surviving(self.layers, self.config.encoder_layerdrop):
+            hidden_states = layer(hidden_states, mask, **kwargs)
+        return BaseModelOutput(last_hidden_state=hidden_states)
+
+
+class ScratchTransformerDecoder(ScratchTransformerPreTrainedModel):
+    """The right half of figure 1, up to the last layer."""
+
+    _can_record_outputs: ClassVar[dict[str, Any]] = {
+        "hidden_states": DecoderLayer,
+        "attentions": CausalSelfAttention,
+        "cross_attentions": CrossAttention,
+    }
+
+    def __init__(self, config: MarianConfig) -> None:
+        super().__init__(config)
+        self.embeddings = build_embeddings(config, config.decoder_vocab_size, self.encoding)
+        self.layers = nn.ModuleList(
+            build_decoder_layer(config, index) for index in range(config.decoder_layers)
+        )
+        self.gradient_checkpointing = False
+        self.post_init()
+
+    get_input_embeddings = ScratchTransformerEncoder.get_input_embeddings
+    set_input_embeddings = ScratchTransformerEncoder.set_input_embeddings
+
+    @merge_with_config_defaults
+    @capture_outputs
+    @deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Any = None,
+        encoder_hidden_states: Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        use_cache: bool | None = None,
+        **kwargs: Any,
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
+        """Target tokens [batch, length] -> `last_hidden_state` [batch, length, d_model].
+
+        Args:
+            input_ids: [batch, length], with a cache the new tokens only; or `inputs_embeds`
+                [batch, length, d_model], which are scaled as tokens are.
+            attention_mask: as in `scratch_models.layers.masks.causal_mask`.
+            encoder_hidden_states: what the encoder made [batch, source length, d_model].
+            encoder_attention_mask: [batch, source length], zero hides.
+            cache: keys and values of earlier steps.
+            inputs_embeds: see `input_ids`.
+            use_cache: make a cache where none is given; None is `config.use_cache`.
+            **kwargs: `output_hidden_states`, `output_attentions`, `return_dict`.
+
+        Raises:
+            ValueError: without encoder states, or with a cache that has no place for them.
+        """
+        if encoder_hidden_states is None:
+            raise ValueError("the decoder needs encoder_hidden_states to attend to.")
+        if use_cache and cache is None:
+            cache = EncoderDecoderCache(
+                DynamicCache(config=self.config), DynamicCache(config=self.config)
+            )
+        check_cache(cache)
+        kwargs.setdefault("output_attentions", self.config.output_attentions)
+        if inputs_embeds is not None:
+            inputs_embeds = inputs_embeds * self.embeddings.scale
+        position_ids = new_positions(input_ids, inputs_embeds, cache)
+        hidden_states = self.embeddings(input_ids, inputs_embeds, position_ids)
+        own_cache = None if cache is None else cache.self_attention_cache
+        mask = causal_mask(self.config, hidden_states, attention_mask, own_cache)
+        encoder_mask = bidirectional_mask(
+            self.config, hidden_states, encoder_attention_mask, encoder_hidden_states
+        )
+        for layer in surviving(self.layers, self.config.decoder_layerdrop):
+            hidden_states = layer(
+                hidden_states, mask, encoder_hidden_states, encoder_mask, cache=cache, **kwargs
+            )
+        return BaseModelOutputWithPastAndCrossAttentions(
+            last_hidden_state=hidden_states, cache=cache
+        )
+
+
+def surviving(layers: nn.ModuleList, drop_probability: float) -> Iterator[nn.Module]:
+    """The layers of one pass: in training each is left out with a probability (LayerDrop).
+
+    Fan et al. 2019, arXiv:1909.11556, §3.2. Drawn layer by layer, between the layers' own draws.
+    """
+    for layer in layers:
+        if layers.training and drop_probability > 0 and torch.rand([]) < drop_probability:
+            continue
+        yield layer
+
+
+def check_cache(cache: Any) -> None:
+    """Raise ValueError for a cache without a place for the encoder's keys and values."""
+    if cache is not None and not isinstance(cache, EncoderDecoderCache):
+        raise ValueError(
+            f"cache is a {type(cache).__name__}; a model with an encoder needs an "
+            "EncoderDecoderCache(self_attention_cache, cross_attention_cache)."
+        )
+
+
+def new_positions(
+    input_ids: Tensor | None, inputs_embeds: Tensor | None, cache: EncoderDecoderCache | None
+) -> Tensor | None:
+    """Positions [1, length] of tokens that come after those in the cache; None: from 0."""
+    tokens = input_ids if inputs_embeds is None else inputs_embeds
+    if cache is None or tokens is None:
+        return None
+    return torch.arange(tokens.shape[1], device=tokens.device)[None] + cache.get_seq_length()
+
+
+class ScratchTransformerModel(ScratchTransformerPreTrainedModel):
+    """Encoder and decoder (figure 1 without the output layer)."""
+
+    huggingface_class = "MarianModel"
+    encoder_class: ClassVar[type[ScratchTransformerEncoder]] = ScratchTransformerEncoder
+    decoder_class: ClassVar[type[ScratchTransformerDecoder]] = ScratchTransformerDecoder
+
+    def __init__(self, config: MarianConfig) -> None:
+        super().__init__(config)
+        if config.share_encoder_decoder_embeddings:
+            self.embedding = nn.Embedding(
+                config.vocab_size, config.d_model, padding_idx=config.pad_token_id
+            )
+            self._tied_weights_keys = {
+                "decoder.embeddings.token.weight": "embedding.weight",
+                "encoder.embeddings.token.weight": "embedding.weight",
+            }
+        self.encoder = self.encoder_class(config)
+        self.decoder = self.decoder_class(config)
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """The token embedding of the encoder, which may be the decoder's too."""
+        return self.encoder.get_input_embeddings()
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        """Replace the token embedding of the encoder, and the decoder's where they share it."""
+        self.encoder.set_input_embeddings(value)
+        if self.config.share_encoder_decoder_embeddings:
+            self.embedding = value
+            self.decoder.set_input_embeddings(value)
+
+    def resize_decoder_token_embeddings(self, new_num_tokens: int) -> nn.Embedding:
+        """Resize the vocabulary of the decoder alone.
+
+        Raises:
+            ValueError: where encoder and decoder share their embeddings.
+        """
+        check_separate(self.config)
+        new = self._get_resized_embeddings(self.decoder.get_input_embeddings(), new_num_tokens)
+        self.decoder.set_input_embeddings(new)
+        self.config.decoder_vocab_size = new.num_embeddings
+        self.tie_weights()
+        return new
+
+    @can_return_tuple
+    @deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Any = None,
+        encoder_outputs: BaseModelOutput | Sequence[Any] | None = None,
+        cache: EncoderDecoderCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
+        use_cache: bool | None = None,
+        **kwargs: Any,
+    ) -> Seq2SeqModelOutput:
+        """Read a source, and a target up to every position.
+
+        Args:
+            input_ids: source tokens [batch, source length]; or `inputs_embeds`
+                [batch, source length, d_model], taken unscaled; or `encoder_outputs`.
+            attention_mask: of the source [batch, source length], any dtype, zero hides.
+            decoder_input_ids: target tokens [batch, length]; or `decoder_inputs_embeds`
+                [batch, length, d_model], scaled as tokens are.
+            decoder_attention_mask: of the target [batch, length], zero hides; the future always is.
+            encoder_outputs: what the encoder made: its output, or a tuple whose first entry is
+                [batch, source length, d_model].
+            cache: keys and values of earlier steps; decoder inputs are the new tokens only.
+            inputs_embeds: see `input_ids`.
+            decoder_inputs_embeds: see `decoder_input_ids`.
+            use_cache: return a cache; None is `config.use_cache`.
+            **kwargs: `output_hidden_states`, `output_attentions` (real weights under every
+                attention implementation), `return_dict`.
+
+        Returns:
+            `last_hidden_state` [batch, length, d_model] of the decoder, `cache`, and what the
+            encoder made.
+
+        Raises:
+            ValueError: without or with two inputs of a kind, or for a mask that does not fit.
+        """
+        encoded: Any = encoder_outputs
+        if encoder_outputs is None:
+            encoded = self.encoder(input_ids, attention_mask, inputs_embeds, **kwargs)
+        elif not isinstance(encoder_outputs, BaseModelOutput):
+            encoded = BaseModelOutput(*encoder_outputs[:3])
+        decoded = self.decoder(
+            decoder_input_ids,
+            decoder_attention_mask,
+            encoded.last_hidden_state,
+            attention_mask,
+            cache=cache,
+            inputs_embeds=decoder_inputs_embeds,
+            use_cache=use_cache,
+            **kwargs,
+        )
+        return Seq2SeqModelOutput(
+            last_hidden_state=decoded.last_hidden_state,
+            cache=decoded.cache,
+            decoder_hidden_states=decoded.hidden_states,
+            decoder_attentions=decoded.attentions,
+            cross_attentions=decoded.cross_attentions,
+            encoder_last_hidden_state=encoded.last_hidden_state,
+            encoder_hidden_states=encoded.hidden_states,
+            encoder_attentions=encoded.attentions,
+        )
+
+
+def check_separate(config: MarianConfig) -> None:
+    """Raise ValueError if encoder and decoder share their embeddings."""
+    if config.share_encoder_decoder_embeddings:
+        raise ValueError(
+            "encoder and decoder share their embeddings (share_encoder_decoder_embeddings): "
+            "resize both with resize_token_embeddings."
+        )
+
+
+class ScratchTransformerForConditionalGeneration(
+    ScratchTransformerPreTrainedModel, GenerationMixin
+):
+    """The Transformer with its output layer (§3.4): translates, summarises, answers."""
+
+    huggingface_class = "MarianMTModel"
+    model_class: ClassVar[type[ScratchTransformerModel]] = ScratchTransformerModel
+    _tied_weights_keys = {  # noqa: RUF012  (an instance may have its own)
+        "lm_head.weight": "model.decoder.embeddings.token.weight"
+    }
+    # Checkpoints may hold them; they are never written, as they follow from a formula.
+    _keys_to_ignore_on_save: ClassVar[list[str]] = [
+        "model.encoder.embeddings.position.weight",
+        "model.decoder.embeddings.position.weight",
+    ]
+    _keys_to_ignore_on_load_missing: ClassVar[list[str]] = [
+        "final_logits_bias",
+        *_keys_to_ignore_on_save,
+    ]
+
+    def __init__(self, config: MarianConfig) -> None:
+        super().__init__(config)
+        self.model = self.model_class(config)
+        target_vocab_size = config.decoder_vocab_size
+        if config.share_encoder_decoder_embeddings:
+            target_vocab_size = config.vocab_size
+            tied = (
+                "lm_head.weight",
+                "model.decoder.embeddings.token.weight",
+                "model.encoder.embeddings.token.weight",
+            )
+            self._tied_weights_keys = dict.fromkeys(tied, "model.embedding.weight")
+        self.final_logits_bias = nn.Buffer(torch.zeros(1, target_vocab_size))
+        self.lm_head = nn.Linear(config.d_model, target_vocab_size, bias=False)
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        super()._init_weights(module)
+        if module is self:
+            init.zeros_(self.final_logits_bias)
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
+        """Labels [batch, length] -> decoder inputs [batch, length]; see `shift_right`."""
+        return shift_right(labels, self.config)
+
+    def resize_token_embeddings(
+        self,
+        new_num_tokens: int | None = None,
+        pad_to_multiple_of: int | None = None,
+        mean_resizing: bool = True,
+    ) -> nn.Embedding:
+        """Resize the shared vocabulary with its output layer; without sharing, the encoder's."""
+        embedding = super().resize_token_embeddings(
+            new_num_tokens, pad_to_multiple_of, mean_resizing
+        )
+        if self.config.share_encoder_decoder_embeddings:
+            self._follow_vocabulary(embedding.num_embeddings)
+        return embedding
+
+    def _resize_token_embeddings(
+        self, new_num_tokens: int, pad_to_multiple_of: int | None = None, *args: Any
+    ) -> nn.Embedding:
+        """The base class's, but the output layer belongs to the decoder's vocabulary."""
+        embedding = self._get_resized_embeddings(
+            self.get_input_embeddings(), new_num_tokens, pad_to_multiple_of, *args
+        )
+        self.set_input_embeddings(embedding)
+        if self.config.share_encoder_decoder_embeddings:
+            self._resize_output(embedding.num_embeddings)
+        return embedding
+
+    def resize_decoder_token_embeddings(self, new_num_tokens: int) -> nn.Embedding:
+        """Resize the vocabulary of the decoder alone, with its output layer.
+
+        Raises:
+            ValueError: where encoder and decoder share their embeddings.
+        """
+        check_separate(self.config)
+        decoder = self.model.decoder
+        embedding = self._get_resized_embeddings(decoder.get_input_embeddings(), new_num_tokens)
+        decoder.set_input_embeddings(embedding)
+        self._resize_output(embedding.num_embeddings)
+        self.tie_weights()
+        self._follow_vocabulary(embedding.num_embeddings)
+        return embedding
+
+    def _resize_output(self, vocab_size: int) -> None:
+        if not self.config.tie_word_embeddings:
+            self.lm_head = self._get_resized_lm_head(self.lm_head, vocab_size)
+
+    def _follow_vocabulary(self, vocab_size: int) -> None:
+        """Config and output bias after the decoder's vocabulary: new entries have bias 0."""
+        self.config.decoder_vocab_size = vocab_size
+        extra = vocab_size - self.final_logits_bias.shape[1]
+        self.final_logits_bias = nn.Buffer(F.pad(self.final_logits_bias, (0, extra)))
+
+    @can_return_tuple
+    @deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Any = None,
+        encoder_outputs: BaseModelOutput | Sequence[Any] | None = None,
+        cache: EncoderDecoderCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        use_cache: bool | None = None,
+        **kwargs: Any,
+    ) -> Seq2SeqLMOutput:
+        """Arguments as `ScratchTransformerModel`; labels [batch, length], -100 where none is asked.
+
+        With labels the decoder reads them shifted by one, unless it is given other inputs, and no
+        cache is made.
+
+        Returns `logits` [batch, length, vocabulary] and, with labels, the mean `loss`.
+        """
+        if labels is not None:
+            use_cache = False
+            if decoder_input_ids is None and decoder_inputs_embeds is None:
+                decoder_input_ids = shift_right(labels, self.config)
+        outputs = self.model(
+            input_ids,
+            attention_mask=attention_mask,
+            decoder_input_ids=decoder_input_ids,
+            decoder_attention_mask=decoder_attention_mask,
+            encoder_outputs=encoder_outputs,
+            cache=cache,
+            inputs_embeds=inputs_embeds,
+            decoder_inputs_embeds=decoder_inputs_embeds,
+            use_cache=use_cache,
+            return_dict=True,
+            **kwargs,
+        )
+        decoded = {key: value for key, value in outputs.items() if key != "last_hidden_state"}
+        logits = self.lm_head(outputs.last_hidden_state) + self.final_logits_bias
+        loss = None if labels is None else self.token_loss(logits, labels)
+        return Seq2SeqLMOutput(loss=loss, logits=logits, **decoded)
+
+    def token_loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The mean cross entropy of the labels that are asked for.
+
+        Args:
+            logits: [batch, length, vocabulary].
+            labels: [batch, length], -100 where none is asked.
+        """
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten())
