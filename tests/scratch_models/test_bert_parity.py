@@ -15,7 +15,7 @@ from scratch_models.parity import (
     compare_gradients,
     compare_saving,
 )
-from scratch_models.parity_inputs import example_batches
+from scratch_models.parity.inputs import example_batches
 
 HEADS = [
     "model",

@@ -19,7 +19,7 @@ from scratch_models.parity import (
     compare_computing,
     compare_saving,
 )
-from scratch_models.parity_inputs import example_batches
+from scratch_models.parity.inputs import example_batches
 
 
 def wrong_gelu(model: ScratchBertForPreTraining) -> None:

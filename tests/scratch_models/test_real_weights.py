@@ -15,7 +15,7 @@ from scratch_models.parity import (
     compare_loading,
     load_pair,
 )
-from scratch_models.parity_inputs import example_batches
+from scratch_models.parity.inputs import example_batches
 
 
 def minilm_folder() -> str:

@@ -11,12 +11,13 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch import nn
-from transformers import BertConfig, BertForMaskedLM, BertModel, GPT2Config, GPT2Model
+from transformers import BertConfig, BertForMaskedLM, BertModel, OPTConfig
 
 from scratch_models import ScratchBertForMaskedLM
+from scratch_models.hub.architecture import HEADS
 from scratch_models.layers.stack import EncoderLayer
 from scratch_models.parity import compare_gradients
-from scratch_models.parity_inputs import example_batches
+from scratch_models.parity.inputs import example_batches
 from toolkit.commands import parity
 from toolkit.errors import UserError
 
@@ -54,9 +55,10 @@ def run(*arguments: str | Path) -> int:
 
 
 def test_heads_offered_are_the_heads_there_are() -> None:
-    from scratch_models.hub.auto import HEADS
-
-    assert set(parity._HEADS) == set(HEADS)
+    parser = argparse.ArgumentParser()
+    parity.configure(parser)
+    offered = next(action.choices for action in parser._actions if action.dest == "head")
+    assert set(offered) == set(HEADS)
 
 
 def test_attentions_offered_are_those_that_take_every_mask() -> None:
@@ -163,8 +165,8 @@ def wrong_size(folder: Path) -> None:
 
 
 def other_architecture(folder: Path) -> None:
-    config = GPT2Config(vocab_size=9, n_embd=8, n_layer=1, n_head=2)
-    GPT2Model(config).save_pretrained(folder)
+    config = OPTConfig(vocab_size=9, hidden_size=8, ffn_dim=8, num_hidden_layers=1)
+    config.save_pretrained(folder)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,7 @@ def other_architecture(folder: Path) -> None:
         (empty_weights, "weights cannot be loaded"),
         (foreign_weights, "none of the weights"),
         (wrong_size, "weights cannot be loaded"),
-        (other_architecture, "no from-scratch model of type 'gpt2'"),
+        (other_architecture, "no from-scratch model of type 'opt'"),
     ],
 )
 def test_folders_that_cannot_be_compared_are_named(damage, message, folder) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scratch_models.hub.architecture import HEADS
 from toolkit.errors import UserError, first_line
 
 if TYPE_CHECKING:
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
 
 HELP = "compare a from-scratch model with HuggingFace's own class on a checkpoint"
 
-_HEADS = (
-    "model",
-    "pretraining",
-    "masked-lm",
-    "sequence-classification",
-    "token-classification",
-    "question-answering",
-)
 _ATTENTIONS = ("sdpa", "eager", "scratch")
 
 
@@ -36,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "model", metavar="MODEL", help="a model folder, a name on the Hub or demo:chinese-bert"
     )
     parser.add_argument(
-        "--head", choices=_HEADS, help="which class; default: the one the checkpoint names"
+        "--head", choices=tuple(HEADS), help="which class; default: the one the checkpoint names"
     )
     parser.add_argument(
         "--attn",
