@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import platform
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+from toolkit.fingerprint import fingerprint
 
 PACKAGES = (
     "torch", "transformers", "accelerate", "datasets", "peft", "tokenizers", "scikit-learn",
@@ -76,11 +77,7 @@ def _processor() -> str:
 def code_fingerprint() -> str:
     """SHA-256 over the Python files of the two packages and the recipes: equal code, equal hash."""
     root = Path(__file__).resolve().parents[1]
-    digest = hashlib.sha256()
-    for folder in ("scratch_models", "toolkit", "recipes"):
-        for file in sorted((root / folder).rglob("*.py")):
-            digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()
+    return fingerprint(root, ("scratch_models", "toolkit", "recipes"))
 
 
 def git_state() -> dict[str, Any] | None:
