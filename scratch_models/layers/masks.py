@@ -128,7 +128,8 @@ def full_mask(
         )
     if not mask.is_floating_point():
         return mask.bool()
-    if attention_mask.ndim == 4 and not (mask > 0).any():
+    # Looking at values would break a compiled model's graph: there, floats are always added.
+    if attention_mask.ndim == 4 and (torch.compiler.is_compiling() or not (mask > 0).any()):
         return mask.to(hidden_states.dtype)
     if ((mask == 0) | (mask == 1)).all():
         return mask.bool()

@@ -83,9 +83,16 @@ class LearnedPositions(nn.Embedding):
     """One trained vector a position (BERT, "Input/Output Representations", §3)."""
 
     def forward(self, length: int, position_ids: Tensor | None = None) -> Tensor:  # type: ignore[override]
-        """Vectors [1 or batch, length, dim] of positions 0…length-1, or of `position_ids`."""
+        """Vectors [1 or batch, length, dim] of positions 0…length-1, or of `position_ids`.
+
+        Raises:
+            ValueError: for a position there is no vector for (not looked for on a GPU, which would
+                have to wait, nor in a compiled model).
+        """
         if position_ids is None:
             position_ids = self.after(0, length)
+        elif position_ids.device.type == "cpu" and not torch.compiler.is_compiling():
+            check_positions(position_ids, self.num_embeddings)
         return super().forward(position_ids)
 
     def after(self, past: int | Tensor, length: int) -> Tensor:
@@ -107,4 +114,14 @@ def check_length(length: int, max_length: int, past: int = 0) -> None:
         raise ValueError(
             f"the input has {length} tokens{cached} but the model has positions for {max_length} "
             f"only (max_position_embeddings): truncate to {max_length} tokens."
+        )
+
+
+def check_positions(position_ids: Tensor, max_length: int) -> None:
+    """Raise ValueError if one of `position_ids` is outside 0…max_length-1."""
+    outside = position_ids[(position_ids < 0) | (position_ids >= max_length)]
+    if outside.numel():
+        raise ValueError(
+            f"position_ids hold {int(outside[0])} but the model has positions for {max_length} "
+            f"tokens only (max_position_embeddings): they must be in 0…{max_length - 1}."
         )
