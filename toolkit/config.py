@@ -40,8 +40,8 @@ class TrainConfig:
     """Peak learning rate of AdamW."""
     weight_decay: float = 0.01
     """Decoupled weight decay; biases and norms are exempt."""
-    schedule: Literal["linear", "cosine", "constant"] = "linear"
-    """Decay of the learning rate after the warm-up."""
+    schedule: Literal["linear", "cosine", "constant", "inverse_sqrt"] = "linear"
+    """Decay of the learning rate after the warm-up; inverse_sqrt is the 2017 Transformer's."""
     warmup_ratio: float = 0.1
     """Share of all optimizer steps in which the learning rate rises from 0 to its peak."""
     max_grad_norm: float | None = 1.0

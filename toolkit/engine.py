@@ -31,6 +31,7 @@ from toolkit.evaluation import Metric, Outputs, predict
 from toolkit.objectives import Batch, Objective
 from toolkit.progress import Display, progress_bar
 from toolkit.run import Run
+from toolkit.schedules import schedule_factor
 
 
 class Splits(Protocol):
@@ -250,25 +251,6 @@ def train_step(training: Training, step: Step) -> dict[str, float]:
     training.optimizer.zero_grad()
     state.updates += not accelerator.optimizer_step_was_skipped
     return report
-
-
-def schedule_factor(updates: int, total_steps: int, train: TrainConfig) -> float:
-    """Share of the peak learning rate for the next update.
-
-    Unless the schedule is constant it is 0 exactly after the last update.
-
-    Args:
-        updates: optimizer updates done so far.
-    """
-    warmup = round(train.warmup_ratio * total_steps)
-    if updates < warmup:
-        return updates / warmup
-    if train.schedule == "constant":
-        return 1.0
-    if updates >= total_steps:  # also where the warm-up takes all steps
-        return 0.0
-    progress = (updates - warmup) / (total_steps - warmup)
-    return 1 - progress if train.schedule == "linear" else (1 + math.cos(math.pi * progress)) / 2
 
 
 def build_optimizer(model: nn.Module, train: TrainConfig) -> Optimizer:

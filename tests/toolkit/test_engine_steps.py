@@ -28,7 +28,6 @@ from toolkit.engine import (
     TrainState,
     build_optimizer,
     count_steps,
-    schedule_factor,
     train_step,
     training_steps,
 )
@@ -336,26 +335,6 @@ def test_pretraining_on_a_real_bert_is_independent_of_the_split() -> None:
 
 
 # Schedule
-
-
-@pytest.mark.parametrize("total", [1, 2, 7, 100])
-@pytest.mark.parametrize("ratio", [0.0, 0.1, 0.33, 1.0])
-@pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
-def test_schedule_equals_transformers(schedule: str, ratio: float, total: int) -> None:
-    warmup = round(ratio * total)
-    optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=1.0)
-    make = {
-        "linear": lambda: transformers.get_linear_schedule_with_warmup(optimizer, warmup, total),
-        "cosine": lambda: transformers.get_cosine_schedule_with_warmup(optimizer, warmup, total),
-        "constant": lambda: transformers.get_constant_schedule_with_warmup(optimizer, warmup),
-    }
-    theirs = make[schedule]().lr_lambdas[0]
-    train = TrainConfig(schedule=schedule, warmup_ratio=ratio)  # type: ignore[arg-type]
-    for step in range(total):
-        assert schedule_factor(step, total, train) == pytest.approx(theirs(step), abs=1e-12)
-    if schedule != "constant":
-        assert schedule_factor(total, total, train) == 0.0
-        assert all(schedule_factor(step, total, train) > 0 for step in range(max(warmup, 1), total))
 
 
 @pytest.mark.parametrize(("processes", "accumulation"), [(1, 1), (2, 1), (4, 1), (2, 2), (1, 4)])
