@@ -26,7 +26,7 @@ def dropped_pixels(image_size: Size, patch_size: Size) -> Size:
     return image_size[0] % patch_size[0], image_size[1] % patch_size[1]
 
 
-def describe(size: Size) -> str:
+def as_text(size: Size) -> str:
     """(30, 40) -> "30x40"."""
     return f"{size[0]}x{size[1]}"
 
@@ -40,9 +40,9 @@ def check_whole_patches(image_size: Size, patch_size: Size) -> None:
     bottom, right = dropped_pixels(image_size, patch_size)
     if bottom or right:
         raise ValueError(
-            f"image_size {describe(image_size)} is not a multiple of patch_size "
-            f"{describe(patch_size)} (height x width): the last {bottom} rows and {right} columns "
-            f"of pixels would never be seen. Choose sizes that divide."
+            f"image_size {as_text(image_size)} is not a multiple of patch_size "
+            f"{as_text(patch_size)} (height x width): {bottom} pixels at the bottom and {right} "
+            f"at the right would never be seen. Choose sizes that divide."
         )
 
 
@@ -51,9 +51,9 @@ def warn_of_dropped_pixels(image_size: Size, patch_size: Size) -> None:
     bottom, right = dropped_pixels(image_size, patch_size)
     if (bottom or right) and not torch.compiler.is_compiling():
         logger.warning_once(
-            f"Images of {describe(image_size)} pixels (height x width) are not a multiple of the "
-            f"patch size {describe(patch_size)}: the last {bottom} rows and {right} columns of "
-            f"pixels are dropped."
+            f"Images of {as_text(image_size)} pixels (height x width) are not a multiple of the "
+            f"patch size {as_text(patch_size)}: {bottom} pixels at the bottom and {right} at the "
+            f"right are dropped."
         )
 
 
@@ -149,13 +149,13 @@ class PatchEmbeddings(nn.Module):
         size = (height, width)
         if not interpolate and size != self.image_size:
             raise ValueError(
-                f"images of {describe(size)} pixels (height x width) but the model has positions "
-                f"for {describe(self.image_size)}: resize them, or pass "
+                f"images of {as_text(size)} pixels (height x width) but the model has positions "
+                f"for {as_text(self.image_size)}: resize them, or pass "
                 f"interpolate_pos_encoding=True to interpolate the positions."
             )
         if height < self.patch_size[0] or width < self.patch_size[1]:
             raise ValueError(
-                f"images of {describe(size)} pixels (height x width) are smaller than a patch "
-                f"({describe(self.patch_size)}): enlarge them."
+                f"images of {as_text(size)} pixels (height x width) are smaller than a patch "
+                f"({as_text(self.patch_size)}): enlarge them."
             )
         warn_of_dropped_pixels(size, self.patch_size)
