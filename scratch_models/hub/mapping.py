@@ -186,19 +186,28 @@ def _path_pattern(path: str, base_model_prefix: str) -> str:
     return root + re.escape(path).replace(r"\*", r"(\d+)")
 
 
+def table_of(model_class: type[PreTrainedModel]) -> Sequence[Row]:
+    """The table that was registered for a class, without those of the bodies inside it."""
+    return _tables.get(model_class.__name__, ())
+
+
 def adapter_key_mapping(model: PreTrainedModel) -> dict[str, str]:
     """Regular expressions that turn adapter weights (peft) of HuggingFace's class into ours.
 
     peft applies them to names such as `bert.encoder.layer.0.attention.self.query.lora_A.weight`.
-    Adapters trained on our class match none and stay as they are.
+    Adapters trained on our class match none and stay as they are. An update of a layer that is
+    several of ours is more than a name: `scratch_models.hub.adapters` converts those.
     """
     mapping = {}
     for module in model.modules():
-        for row in _tables.get(type(module).__name__, ()):
-            if not isinstance(row, Rename):
-                continue  # more than a name: `scratch_models.hub.adapters` converts those
+        if not isinstance(module, PreTrainedModel):
+            continue
+        for row in table_of(type(module)):
+            path, *others = (row.ours,) if isinstance(row, Rename) else row.ours
+            if others:
+                continue
             pattern = re.escape(row.hub).replace(r"\*", r"(\d+)")
-            first, *rest = row.ours.split("*")
+            first, *rest = path.split("*")
             ours = first + "".join(rf"\{number}{part}" for number, part in enumerate(rest, start=2))
             mapping[rf"(^|\.){pattern}(?=\.)"] = r"\1" + ours
     return mapping
