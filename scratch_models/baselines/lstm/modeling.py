@@ -1,7 +1,7 @@
 """A bidirectional LSTM classifier: what texts were classified with before Transformers.
 
 Hochreiter and Schmidhuber 1997 (the cell), Graves and Schmidhuber 2005 (both directions), max
-pooling over time as in Conneau et al. 2017 (arXiv:1705.02364, §3.2.3).
+pooling over time as in Conneau et al. 2017 (arXiv:1705.02364, §3.2.2).
 """
 
 from __future__ import annotations
