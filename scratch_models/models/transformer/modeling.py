@@ -12,9 +12,8 @@ Built from `scratch_models.layers` after HuggingFace's `MarianConfig`; equal to 
 | sinusoidal positions | §3.5 |
 
 Where Marian's checkpoints differ from the paper: positions hold all sines before all cosines (the
-paper interleaves them), the activation is swish (the paper's is ReLU), the output has a bias
-(`final_logits_bias`), and opus-mt's vocabularies were not trained with the paper's settings.
-`scratch_models.models.paper_transformer` has the paper's own layout.
+paper interleaves them), the activation is mostly swish (the paper's is ReLU) and the output has a
+bias (`final_logits_bias`). `scratch_models.models.paper_transformer` has the paper's own layout.
 
 Unlike HuggingFace's, sequences may be longer than `config.max_position_embeddings`: positions
 beyond it follow from the formula. A model may well be worse there: it was not trained on them.
@@ -198,6 +197,25 @@ class ScratchTransformerPreTrainedModel(ScratchPreTrainedModel):
     _can_compile_fullgraph = True
     _no_split_modules: ClassVar[list[str]] = ["EncoderLayer", "DecoderLayer"]
 
+    def resize_token_embeddings(
+        self,
+        new_num_tokens: int | None = None,
+        pad_to_multiple_of: int | None = None,
+        mean_resizing: bool = True,
+    ) -> nn.Embedding:
+        """Resize the shared vocabulary; without sharing, the encoder's.
+
+        Raises:
+            ValueError: for embeddings that are shared but not tied: they are three tables, which
+                HuggingFace's format cannot tell apart once they were resized as one.
+        """
+        if self.config.share_encoder_decoder_embeddings and not self.config.tie_word_embeddings:
+            raise ValueError(
+                "config has share_encoder_decoder_embeddings, but tie_word_embeddings is false: "
+                "such embeddings cannot be resized. Tie them, or do not share them."
+            )
+        return super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
+
     @staticmethod
     def encoding(positions: Tensor, dim: int) -> Tensor:
         """The position vectors: [...] -> [..., dim]."""
@@ -362,7 +380,7 @@ def new_positions(
 class ScratchTransformerModel(ScratchTransformerPreTrainedModel):
     """Encoder and decoder (figure 1 without the output layer)."""
 
-    huggingface_class = "MarianModel"
+    huggingface_class: ClassVar[str | None] = "MarianModel"
     encoder_class: ClassVar[type[ScratchTransformerEncoder]] = ScratchTransformerEncoder
     decoder_class: ClassVar[type[ScratchTransformerDecoder]] = ScratchTransformerDecoder
 
@@ -485,7 +503,7 @@ class ScratchTransformerForConditionalGeneration(
 ):
     """The Transformer with its output layer (§3.4): translates, summarises, answers."""
 
-    huggingface_class = "MarianMTModel"
+    huggingface_class: ClassVar[str | None] = "MarianMTModel"
     model_class: ClassVar[type[ScratchTransformerModel]] = ScratchTransformerModel
     _tied_weights_keys = {  # noqa: RUF012  (an instance may have its own)
         "lm_head.weight": "model.decoder.embeddings.token.weight"
@@ -531,7 +549,7 @@ class ScratchTransformerForConditionalGeneration(
         pad_to_multiple_of: int | None = None,
         mean_resizing: bool = True,
     ) -> nn.Embedding:
-        """Resize the shared vocabulary with its output layer; without sharing, the encoder's."""
+        """As its parent's; the output layer follows a shared vocabulary."""
         embedding = super().resize_token_embeddings(
             new_num_tokens, pad_to_multiple_of, mean_resizing
         )
@@ -542,13 +560,11 @@ class ScratchTransformerForConditionalGeneration(
     def _resize_token_embeddings(
         self, new_num_tokens: int, pad_to_multiple_of: int | None = None, *args: Any
     ) -> nn.Embedding:
-        """The base class's, but the output layer belongs to the decoder's vocabulary."""
+        """The base class's without the output layer: it is tied, or the decoder's."""
         embedding = self._get_resized_embeddings(
             self.get_input_embeddings(), new_num_tokens, pad_to_multiple_of, *args
         )
         self.set_input_embeddings(embedding)
-        if self.config.share_encoder_decoder_embeddings:
-            self._resize_output(embedding.num_embeddings)
         return embedding
 
     def resize_decoder_token_embeddings(self, new_num_tokens: int) -> nn.Embedding:
@@ -561,14 +577,11 @@ class ScratchTransformerForConditionalGeneration(
         decoder = self.model.decoder
         embedding = self._get_resized_embeddings(decoder.get_input_embeddings(), new_num_tokens)
         decoder.set_input_embeddings(embedding)
-        self._resize_output(embedding.num_embeddings)
+        if not self.config.tie_word_embeddings:
+            self.lm_head = self._get_resized_lm_head(self.lm_head, embedding.num_embeddings)
         self.tie_weights()
         self._follow_vocabulary(embedding.num_embeddings)
         return embedding
-
-    def _resize_output(self, vocab_size: int) -> None:
-        if not self.config.tie_word_embeddings:
-            self.lm_head = self._get_resized_lm_head(self.lm_head, vocab_size)
 
     def _follow_vocabulary(self, vocab_size: int) -> None:
         """Config and output bias after the decoder's vocabulary: new entries have bias 0."""
