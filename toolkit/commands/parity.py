@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     from scratch_models.parity import check_pair
     from toolkit.console import console, notify
 
-    pair = _load(args.model, args.head, args.attn)
+    pair = load_both(args.model, args.head, args.attn)
     notify(f"comparing {type(pair.scratch).__name__} with {type(pair.reference).__name__} …")
     report = check_pair(pair, args.model)
     console.print(_table(report))
@@ -62,8 +62,12 @@ def run(args: argparse.Namespace) -> int:
     return 0 if report.passed else 1
 
 
-def _load(model: str, head: str | None, attn: str) -> ParityPair:
-    """Both models, or an error that says why the checkpoint cannot be compared."""
+def load_both(model: str, head: str | None = None, attn: str = "sdpa") -> ParityPair:
+    """A checkpoint in our class and in HuggingFace's; arguments as those of the command.
+
+    Raises:
+        UserError: the checkpoint cannot be found, read or compared.
+    """
     from safetensors import SafetensorError
     from transformers import AutoConfig
     from transformers.utils import logging
