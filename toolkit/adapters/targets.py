@@ -101,7 +101,11 @@ def task_type(model: nn.Module) -> str | None:
     return next((task for end, task in _TASK_TYPES.items() if re.search(f"{end}$", name)), None)
 
 
-def modules_to_train(model: nn.Module, new_modules: list[str]) -> list[str]:
-    """The new modules and the task's head, which are trained whole and saved with the adapter."""
+def modules_to_train(model: nn.Module, new_modules: list[str]) -> list[str] | None:
+    """The new modules and the task's head, which are trained whole and saved with the adapter.
+
+    Less the heads that peft adds by itself for the tasks it knows.
+    """
     heads = [name for name, _ in model.named_children() if name in _HEADS]
-    return [*new_modules, *(head for head in heads if head not in new_modules)]
+    added = _HEADS if task_type(model) else ()
+    return [name for name in dict.fromkeys([*new_modules, *heads]) if name not in added] or None

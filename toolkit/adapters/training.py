@@ -50,7 +50,7 @@ def add_lora(model: nn.Module, settings: LoraSettings, new_modules: list[str]) -
         lora_dropout=settings.dropout,
         use_dora=settings.dora,
         target_modules=targets,
-        modules_to_save=modules_to_train(model, new_modules) or None,
+        modules_to_save=modules_to_train(model, new_modules),
     )
     try:
         with warnings.catch_warnings():

@@ -62,7 +62,7 @@ HEADS = {
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`architecture` runs over every model type with its first head, `model` over all of them."""
+    """`architecture` runs over every model type, `kind` over every model type and head."""
     if "architecture" in metafunc.fixturenames:
         metafunc.parametrize("architecture", HEADS)
     if "kind" in metafunc.fixturenames:
@@ -119,6 +119,11 @@ def load(folders: Callable[..., Path]) -> Callable[..., Any]:
 
 
 @pytest.fixture
+def heads() -> dict[str, list[str]]:
+    return HEADS
+
+
+@pytest.fixture
 def trained() -> Callable[..., Any]:
     """Give everything that is trained random values, as if it had been: B starts at 0."""
 
@@ -153,7 +158,7 @@ def tokenizer() -> Any:
 def outputs() -> Callable[..., Tensor]:
     """Logits (hidden states of a body) for the same small batch."""
 
-    def compute(model: Any) -> Tensor:
+    def compute(model: Any, grad: bool = False) -> Tensor:
         config = model.config
         generator = torch.Generator().manual_seed(1)
         if config.model_type == "vit":
@@ -164,7 +169,7 @@ def outputs() -> Callable[..., Tensor]:
             batch["attention_mask"][1, 5:] = 0
             if config.model_type == "marian":
                 batch["decoder_input_ids"] = ids.flip(1)
-        with torch.no_grad():
+        with torch.set_grad_enabled(grad):
             result = model(**batch)
         return result.logits if hasattr(result, "logits") else result.last_hidden_state
 

@@ -26,7 +26,7 @@ OUR_TARGETS = ["query", "value", "output", "up"]
 
 def adapt(model: Any, **settings: Any) -> Any:
     config = LoraConfig(
-        task_type=task_type(model), modules_to_save=modules_to_train(model, []) or None, **settings
+        task_type=task_type(model), modules_to_save=modules_to_train(model, []), **settings
     )
     return get_peft_model(model, config)
 

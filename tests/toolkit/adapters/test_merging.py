@@ -1,0 +1,95 @@
+"""A merged model is the adapted one, in every precision and layout."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from torch import nn
+
+from toolkit.adapters import LoraSettings, add_lora, merge
+
+ALL_LAYERS = {
+    "scratch": ["query", "value", "output", "up", "down"],
+    "hf": ["query", "value", "q_proj", "v_proj", "dense", "fc1", "c_attn", "c_proj", "c_fc"],
+}
+
+
+def relative(actual: torch.Tensor, expected: torch.Tensor) -> float:
+    return ((actual - expected).abs().max() / expected.abs().max().clamp(min=1)).item()
+
+
+@pytest.mark.parametrize("dora", [False, True], ids=["lora", "dora"])
+@pytest.mark.parametrize("implementation", ["scratch", "hf"])
+def test_merged_unmerged_and_saved(
+    architecture: str,
+    implementation: str,
+    dora: bool,
+    heads,
+    load,
+    trained,
+    outputs,
+    tmp_path: Path,
+) -> None:
+    kind = (architecture, heads[architecture][0])
+    model = load(*kind, implementation)
+    before = outputs(model)
+    targets = ALL_LAYERS[implementation]
+    model = trained(add_lora(model, LoraSettings(targets=targets, dora=dora), []))
+    expected = outputs(model)
+    assert relative(expected, before) > 0.01
+    model.merge_adapter()
+    assert relative(outputs(model), expected) < 1e-6
+    model.unmerge_adapter()
+    assert relative(outputs(model), expected) < 1e-6
+    plain = merge(model)
+    assert not any("lora" in name for name, _ in plain.named_modules())
+    assert relative(outputs(plain), expected) < 1e-6
+    plain.save_pretrained(tmp_path)  # type: ignore[operator]
+    theirs = type(load(*kind, "hf")).from_pretrained(tmp_path).eval()
+    assert relative(outputs(theirs), expected) < 1e-6
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "fp16"])
+def test_half_precision_is_rounded_once(dtype: torch.dtype, load, trained, capsys) -> None:
+    model = load("gpt2", "sequence-classification", dtype=dtype)
+    weight = model.transformer.layers[0].attention.query.weight.detach().float()
+    model = trained(add_lora(model, LoraSettings(rank=4, alpha=6.0), []))
+    layer = model.get_base_model().transformer.layers[0].attention.query
+    update = layer.lora_B["default"].weight @ layer.lora_A["default"].weight * 1.5
+    example = {"input_ids": torch.randint(2, 53, (2, 7))}
+    with torch.no_grad():
+        expected = model(**example).logits.float()
+    capsys.readouterr()
+    merged: Any = merge(model, example)
+    actual = merged.transformer.layers[0].attention.query.weight
+    assert torch.equal(actual, (weight + update).to(dtype))
+    assert {p.dtype for p in merged.parameters()} == {dtype}
+    said = re.search(r"differ by (\S+) at most, of up to (\S+)$", capsys.readouterr().err.strip())
+    assert said is not None
+    with torch.no_grad():
+        difference = (merged(**example).logits.float() - expected).abs().max().item()
+    assert said[1] == f"{difference:.1e}"
+    assert 0 < difference < 0.1 * expected.abs().max()
+
+
+@pytest.mark.parametrize("dora", [False, True], ids=["lora", "dora"])
+def test_an_untrained_adapter_is_told(dora: bool, load, trained, capsys) -> None:
+    settings = LoraSettings(dora=dora)
+    merge(add_lora(load("vit", "image-classification"), settings, []))
+    warning = "warning: the adapter changes none of the 4 layers it is on"
+    assert warning in capsys.readouterr().err
+    merge(trained(add_lora(load("vit", "image-classification"), settings, [])))
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_a_plain_module_is_merged() -> None:
+    net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    adapted = get_peft_model(net, LoraConfig(target_modules=["0"], init_lora_weights=False)).eval()
+    inputs = torch.randn(5, 3)
+    expected = adapted(inputs)
+    torch.testing.assert_close(merge(adapted)(inputs), expected)
