@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import transformers
-from transformers import AutoConfig
+from transformers import CONFIG_MAPPING, AutoConfig
 
 from scratch_models.hub.architecture import HEADS, architectures
 from scratch_models.hub.base import ScratchPreTrainedModel
@@ -33,22 +33,38 @@ def scratch_class(model_type: str, head: str = "model") -> type[ScratchPreTraine
     return found
 
 
+_found: list[tuple[dict[Any, Any], Any, Any]] = []
+"""Where `enable` changed transformers' tables: table, key and what stood there (None: nothing)."""
+
+
 def enable() -> None:
     """Let HuggingFace's Auto classes build our models, in this process, until `disable`.
 
     Opt-in, as it changes what `AutoModel.from_pretrained` returns to everybody in the process.
     """
+    if _found:
+        return
     for head, model_class in _classes():
         config_class = model_class.config_class
         if config_class.__module__.startswith("scratch_models."):
+            _remember(CONFIG_MAPPING._extra_content, config_class.model_type)
             AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
+        _remember(_auto_class(head)._model_mapping._extra_content, config_class)
         _auto_class(head).register(config_class, model_class, exist_ok=True)
 
 
 def disable() -> None:
-    """Give the Auto classes back to HuggingFace's own models."""
-    for head, model_class in _classes():
-        _auto_class(head)._model_mapping._extra_content.pop(model_class.config_class, None)
+    """Leave the Auto classes as `enable` found them; what others registered there comes back."""
+    while _found:
+        table, key, before = _found.pop()
+        if before is None:
+            table.pop(key, None)
+        else:
+            table[key] = before
+
+
+def _remember(table: dict[Any, Any], key: Any) -> None:
+    _found.append((table, key, table.get(key)))
 
 
 def _classes() -> Iterator[tuple[str, Any]]:

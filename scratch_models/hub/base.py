@@ -10,8 +10,11 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from scratch_models.hub.mapping import adapter_key_mapping, saving_table, to_own_names
+from scratch_models.hub.pipelines import accept_our_models
 
 _PUSH_OPTIONS = ("repo_id", "commit_message", "private", "create_pr", "revision")
+
+accept_our_models()
 
 
 class ScratchPreTrainedModel(PreTrainedModel):
@@ -105,6 +108,13 @@ class ScratchPreTrainedModel(PreTrainedModel):
         """
         own = to_own_names(self, dict(state_dict))
         return super().load_state_dict(own, strict=strict, assign=assign)
+
+    def _get_name(self) -> str:
+        """Asked by transformers' Trainer: it shifts smoothed labels for causal models it knows."""
+        return self.huggingface_class or super()._get_name()
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace(self._get_name(), type(self).__name__, 1)
 
     def _init_weights(self, module: nn.Module) -> None:
         super()._init_weights(module)
