@@ -289,8 +289,9 @@ def _unchanged(model: PreTrainedModel, layer: str, kind: str, like: Tensor) -> T
     if kind == "lora_B.bias":
         return torch.zeros_like(like)
     if kind.startswith("lora_magnitude_vector"):
-        weight = model.get_parameter(f"{layer}.weight").detach()
-        return torch.linalg.norm(weight, dim=1).to(like)
+        # In the precision of the updates, in which peft computes lengths.
+        weight = model.get_parameter(f"{layer}.weight").detach().to(like)
+        return torch.linalg.norm(weight, dim=1)
     raise ValueError(f"{layer} has no trained bias of its own beside those that have.")
 
 
