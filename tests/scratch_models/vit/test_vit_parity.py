@@ -247,3 +247,25 @@ def test_the_input_embedding_is_the_projection_of_the_patches(tiny_vit, vit_pair
     scratch.enable_input_require_grads()  # peft with gradient checkpointing
     scratch.requires_grad_(False)
     assert scratch(torch.randn(1, 3, 16, 16)).logits.requires_grad
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_autocast_is_huggingface_s_and_finite(dtype: torch.dtype, tiny_vit, vit_pair) -> None:
+    pair = vit_pair(tiny_vit(), "image-classification")
+    pixels = torch.randn(3, 3, 24, 40)
+    with torch.autocast("cpu", dtype):
+        ours, theirs = (model(pixels, interpolate_pos_encoding=True).logits for model in pair)
+    assert torch.isfinite(ours).all()
+    assert torch.equal(ours, theirs)
+
+
+@pytest.mark.slow
+def test_the_graph_compiles_in_one_piece(tiny_vit, vit_pair) -> None:
+    """Also where pixels are dropped, of which nothing is said then."""
+    scratch, reference = vit_pair(tiny_vit(), "image-classification")
+    compiled = torch.compile(scratch, backend="eager", fullgraph=True)
+    pixels = torch.randn(2, 3, 25, 40)
+    with torch.no_grad():
+        ours = compiled(pixels, interpolate_pos_encoding=True).logits
+        theirs = reference(pixels, interpolate_pos_encoding=True).logits
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=0)
