@@ -35,24 +35,21 @@ def save_adapter(run: Run[Any], model: Any, tokenizer: Any) -> None:
     """
     if not run.accelerator.is_main_process:
         return
-    folder = run.directory / "adapter"
+    folder, base = run.directory / "adapter", model.get_base_model()
     model.save_pretrained(folder)
-    base = model.get_base_model()
-    theirs = getattr(type(base), "huggingface_class", None)
+    saved = f"an adapter for {type(base).__name__}"
+    theirs = getattr(base, "huggingface_class", None)
     if theirs is not None:
         try:
             _convert_for_huggingface(base, folder)
+            saved = f"an adapter for {theirs}, which {type(base).__name__} reads too"
         except ValueError as reason:
             shutil.rmtree(folder)
             folder = run.directory / "merged"
-            merge(copy.deepcopy(model)).save_pretrained(folder)  # type: ignore[operator]
-            notify(
-                f"{folder.name}/: the merged model, as no adapter of {theirs} is the same: {reason}"
-            )
-        else:
-            notify(
-                f"{folder.name}/: an adapter for {theirs}, which {type(base).__name__} reads too"
-            )
+            merged: Any = merge(copy.deepcopy(model))
+            merged.save_pretrained(folder)
+            saved = f"the merged model, as no adapter for {theirs} does the same: {reason}"
+    notify(f"{folder.name}/: {saved}")
     tokenizer.save_pretrained(folder)
 
 

@@ -223,7 +223,7 @@ def test_what_is_no_adapter_of_theirs_is_merged(
     save_adapter(run, model, tokenizer)
     assert not (run.directory / "adapter").exists()
     said = " ".join(capsys.readouterr().err.split())
-    assert "merged/: the merged model, as no adapter of GPT2LMHeadModel is the same" in said
+    assert "merged/: the merged model, as no adapter for GPT2LMHeadModel does the same" in said
     merged = type(load("gpt2", "causal-lm", "hf")).from_pretrained(run.directory / "merged")
     torch.testing.assert_close(outputs(merged.eval()), expected, atol=1e-5, rtol=1e-5)
     assert torch.equal(outputs(model), expected)  # still an adapter
