@@ -230,6 +230,7 @@ def test_gradient_checkpointing_changes_nothing_but_memory(gpt2_pair, texts) -> 
         output.loss.backward()
         losses.append(output.loss)
     assert torch.equal(*losses)
+    assert output.cache is None  # a layer that runs twice would fill it twice
     assert len(calls) == 2  # the layer ran again in the backward pass
     assert checkpointed.config.use_cache
     for name, parameter in plain.named_parameters():
