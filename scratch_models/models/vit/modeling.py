@@ -8,10 +8,10 @@ of the same names without `Scratch` in every value and gradient. Parts and the p
 - layers: equations 2 and 3, the norm before each sublayer; final norm: equation 4;
 - classification head: one linear layer, as for fine-tuning (§3.1).
 
-Where HuggingFace's checkpoints differ from the paper: the head for pretraining is not the paper's
-hidden layer of the same width but, in bodies, a pooler (with tanh) that classifiers leave out;
-dropout (0.1 in the paper's training, table 3) is 0 in the config; its norms have an epsilon of
-1e-12, those of the original code 1e-6.
+Where HuggingFace's checkpoints differ from the paper: queries, keys and values have a bias
+(appendix A has none); the hidden layer of the paper's head for pretraining is a pooler with tanh
+that bodies hold and classifiers leave out; the dropout of training (0.1, table 3) is 0 in the
+config; norms have an epsilon of 1e-12, in the original code 1e-6.
 """
 
 from __future__ import annotations

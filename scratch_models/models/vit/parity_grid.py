@@ -15,7 +15,6 @@ TINY: dict[str, Any] = {
 }
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    "default": {},
     "gelu_new": {"hidden_act": "gelu_new"},
     "relu": {"hidden_act": "relu"},
     "eps 0.1": {"layer_norm_eps": 0.1},
