@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         ParityPair,
         ParityReport,
         ParityRow,
+        check_architecture,
         check_checkpoint,
     )
 
@@ -73,7 +74,13 @@ _NAMES = {
         "post_norm",
         "pre_norm",
     ],
-    "scratch_models.parity": ["ParityPair", "ParityReport", "ParityRow", "check_checkpoint"],
+    "scratch_models.parity": [
+        "ParityPair",
+        "ParityReport",
+        "ParityRow",
+        "check_architecture",
+        "check_checkpoint",
+    ],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -21,22 +21,27 @@ def row_of(
     name: str,
     ours: Mapping[str, Tensor | None],
     theirs: Mapping[str, Tensor | None],
-    exact: bool = False,
+    tolerance: float = TOLERANCE,
 ) -> ParityRow:
-    """The largest difference over tensors of the same key; with `exact` none is allowed."""
-    row = row_of_pairs(stage, name, [(ours[key], theirs.get(key)) for key in ours])
-    return ParityRow(stage, name, row.difference, 0.0) if exact else row
+    """The largest difference over tensors of the same key; arguments as `row_of_pairs`."""
+    return row_of_pairs(stage, name, [(ours[key], theirs.get(key)) for key in ours], tolerance)
 
 
 def row_of_pairs(
-    stage: str, name: str, pairs: Sequence[tuple[Tensor | None, Tensor | None]]
+    stage: str,
+    name: str,
+    pairs: Sequence[tuple[Tensor | None, Tensor | None]],
+    tolerance: float = TOLERANCE,
 ) -> ParityRow:
-    """The largest difference over pairs (ours, HuggingFace's); None stands for one missing."""
+    """The largest difference over pairs (ours, HuggingFace's); None stands for one missing.
+
+    The tolerance is meant absolutely, and relative to the largest of HuggingFace's values.
+    """
     measured = [difference_of(ours, theirs) for ours, theirs in pairs]
     # max() would lose a NaN that does not stand first.
     differences = [math.inf if math.isnan(d) else d for d, _ in measured]
     scale = max([1.0, *(scale for _, scale in measured)])
-    return ParityRow(stage, name, max(differences, default=math.inf), TOLERANCE * scale)
+    return ParityRow(stage, name, max(differences, default=math.inf), tolerance * scale)
 
 
 def difference_of(ours: Tensor | None, theirs: Tensor | None) -> tuple[float, float]:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+_SUBJECTS = {
+    "hidden states": "forward",
+    "attention maps": "forward",
+    "outputs": "forward",
+    "cache": "forward",
+    "gradients": "gradients",
+}
+"""The stages that sum up a report, and under which name."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,8 @@ class ParityReport:
     huggingface_class: str
     attn_implementation: str
     parameters: int
+    weights: Literal["checkpoint", "random"] = "checkpoint"
+    """Trained ones, or random ones drawn for the comparison: equal, but nothing anybody uses."""
     missing: list[str] = field(default_factory=list)
     """Weights the checkpoint does not hold, made equal at random before comparing."""
     rows: list[ParityRow] = field(default_factory=list)
@@ -52,13 +63,29 @@ class ParityReport:
         """The rows that missed."""
         return [row for row in self.rows if not row.passed]
 
+    @property
+    def largest_difference(self) -> dict[str, float]:
+        """The largest difference among values, gradients and trained models, where compared.
+
+        `forward` (hidden states, attention maps, outputs with the loss, caches), `gradients` and
+        `training` (losses, outputs and weights after it); infinite or NaN where one is.
+        """
+        found: dict[str, float] = {}
+        for row in self.rows:
+            subject = "training" if row.stage.startswith("after ") else _SUBJECTS.get(row.stage)
+            if subject is not None:
+                # Anything beside a NaN is no larger than it.
+                before = found.get(subject, 0.0)
+                found[subject] = before if before >= row.difference else row.difference
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, ready for JSON (an infinite or undefined difference becomes None)."""
         rows = [
             {
                 "stage": row.stage,
                 "name": row.name,
-                "difference": row.difference if math.isfinite(row.difference) else None,
+                "difference": _or_none(row.difference),
                 "tolerance": row.tolerance,
                 "passed": row.passed,
             }
@@ -70,7 +97,15 @@ class ParityReport:
             "huggingface_class": self.huggingface_class,
             "attn_implementation": self.attn_implementation,
             "parameters": self.parameters,
+            "weights": self.weights,
             "missing_weights": self.missing,
             "passed": self.passed,
+            "largest_difference": {
+                subject: _or_none(value) for subject, value in self.largest_difference.items()
+            },
             "rows": rows,
         }
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -52,7 +52,7 @@ def _same_bits(own: dict[str, str], expected: dict[str, str], key: str) -> bool:
         x, y = a.get_tensor(key), b.get_tensor(key)
     if x.dtype != y.dtype or x.shape != y.shape:
         return False
-    return torch.equal(x.contiguous().view(torch.uint8), y.contiguous().view(torch.uint8))
+    return torch.equal(*(tensor.reshape(-1).view(torch.uint8) for tensor in (x, y)))
 
 
 def _saved_config(folder: str) -> dict[str, Any]:
