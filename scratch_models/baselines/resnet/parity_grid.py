@@ -11,7 +11,6 @@ TINY: dict[str, Any] = {
 }
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    "basic": {},
     "bottleneck": {"layer_type": "bottleneck"},
     "bottleneck, stride in the first convolution": {
         "layer_type": "bottleneck",

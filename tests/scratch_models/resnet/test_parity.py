@@ -15,6 +15,7 @@ from scratch_models.hub.mapping import to_own_names
 from scratch_models.parity import compare_saving
 
 HEADS = ["model", "image-classification"]
+CONFIGS: dict[str, dict[str, Any]] = {"default": {}, **VARIANTS}
 
 
 def images(channels: int = 3, height: int = 40, width: int = 33, batch: int = 3) -> Tensor:
@@ -51,9 +52,9 @@ def assert_same_gradients(scratch, reference) -> None:
         assert float((parameter.grad - expected[name]).abs().max()) <= 1e-5 * scale, name
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", CONFIGS)
 def test_every_value_and_gradient_over_configs(variant: str, resnet_pair) -> None:
-    scratch, reference = resnet_pair(**VARIANTS[variant])
+    scratch, reference = resnet_pair(**CONFIGS[variant])
     pixels, labels = images(scratch.config.num_channels), torch.tensor([0, 2, 1])
     for training in (False, True):
         scratch.train(training)
@@ -152,11 +153,11 @@ def test_hidden_states_asked_for_by_the_config(head: str, resnet_pair) -> None:
 
 
 @pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize("variant", ["basic", "bottleneck", "first stage projects"])
+@pytest.mark.parametrize("variant", ["default", "bottleneck", "first stage projects"])
 def test_the_same_seed_gives_huggingface_s_fresh_weights(
     variant: str, head: str, tiny_resnet_config
 ) -> None:
-    own_class, config = scratch_class("resnet", head), tiny_resnet_config(**VARIANTS[variant])
+    own_class, config = scratch_class("resnet", head), tiny_resnet_config(**CONFIGS[variant])
     torch.manual_seed(7)
     scratch = own_class(config)
     torch.manual_seed(7)
