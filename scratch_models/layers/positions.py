@@ -95,8 +95,14 @@ class LearnedPositions(nn.Embedding):
             check_positions(position_ids, self.num_embeddings)
         return super().forward(position_ids)
 
-    def after(self, past: int | Tensor, length: int) -> Tensor:
+    def after(self, past: int | Tensor, length: int, device: torch.device | None = None) -> Tensor:
         """Positions past…past+length-1 as [1, length], for tokens that come after `past` others.
+
+        Args:
+            past: how many tokens were before.
+            length: how many come now.
+            device: where the tokens are; None: where the vectors are. (Those that accelerate keeps
+                elsewhere have no device of use but in `forward`.)
 
         Raises:
             ValueError: if there are not that many.
@@ -104,7 +110,7 @@ class LearnedPositions(nn.Embedding):
         # A compiled model has a past that is a tensor: looking at it would break its graph.
         if not isinstance(past, Tensor):
             check_length(past + length, self.num_embeddings, past)
-        return torch.arange(length, device=self.weight.device)[None] + past
+        return torch.arange(length, device=device or self.weight.device)[None] + past
 
 
 def check_length(length: int, max_length: int, past: int = 0) -> None:

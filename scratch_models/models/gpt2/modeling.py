@@ -250,7 +250,7 @@ class ScratchGPT2Model(ScratchGPT2PreTrainedModel):
         tokens = self.token(input_ids) if inputs_embeds is None else inputs_embeds
         length, past = tokens.shape[1], 0 if cache is None else cache.get_seq_length()
         if position_ids is None:
-            position_ids = self.position.after(past, length)
+            position_ids = self.position.after(past, length, tokens.device)
         embedded = tokens + self.position(length, position_ids)
         if token_type_ids is not None:
             embedded = embedded + self.token(token_type_ids)
