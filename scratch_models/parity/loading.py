@@ -56,18 +56,18 @@ def load_pair(
 
 
 def read_config(name: str | os.PathLike) -> PreTrainedConfig:
-    """The config of a checkpoint, of our own types too.
+    """The config of a checkpoint, also of a type that transformers has not.
 
     Raises:
-        OSError: without config.json.
-        ValueError: for a config that cannot be read, or of a type nobody knows.
+        OSError: without a config.json that can be read.
+        ValueError: for an architecture without from-scratch model.
     """
     fields, _ = PreTrainedConfig.get_config_dict(name)
-    architecture = architectures().get(fields.get("model_type", ""))
-    if architecture is None:
+    model_type = fields.get("model_type")
+    if model_type is None:  # older than the field: transformers looks for it in the name
         return transformers.AutoConfig.from_pretrained(name)
-    any_head = next(iter(architecture.classes))
-    return architecture.load(any_head).config_class.from_pretrained(name)
+    heads = architectures()[model_type].classes if model_type in architectures() else ("model",)
+    return scratch_class(model_type, next(iter(heads))).config_class.from_pretrained(name)
 
 
 def checkpoint_head(config: PreTrainedConfig) -> str:

@@ -12,6 +12,8 @@ from transformers import BertConfig, PreTrainedModel
 from transformers.utils import logging
 
 from scratch_models import ScratchPreTrainedModel, scratch_class
+from scratch_models.models.bert.parity_grid import TINY
+from scratch_models.parity.grid import perturb_flat_parameters
 
 Pair = tuple[ScratchPreTrainedModel, PreTrainedModel]
 
@@ -41,16 +43,7 @@ def tiny_config() -> Callable[..., BertConfig]:
     """A small BERT whose weights are large enough to show an error."""
 
     def build(**changes: Any) -> BertConfig:
-        sizes: dict[str, Any] = {
-            "vocab_size": 61,
-            "hidden_size": 32,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 4,
-            "intermediate_size": 48,
-            "max_position_embeddings": 24,
-            "initializer_range": 0.3,
-        }
-        return BertConfig(**{**sizes, **changes})
+        return BertConfig(**{**TINY, "num_labels": 2, **changes})
 
     return build
 
@@ -71,11 +64,3 @@ def tiny_pair() -> Callable[..., Pair]:
         return scratch.eval(), reference.eval()
 
     return build
-
-
-def perturb_flat_parameters(model: PreTrainedModel) -> None:
-    """Fresh biases are 0 and norms 1, where a swapped or forgotten one would not show."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim == 1:
-                parameter.add_(torch.randn_like(parameter) * 0.3)

@@ -11,14 +11,28 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch import nn
-from transformers import BertConfig, BertForMaskedLM, BertModel, OPTConfig
+from transformers import BertConfig, BertForMaskedLM, BertModel, GPT2Config, OPTConfig
 
-from scratch_models import ScratchBertForMaskedLM
-from scratch_models.hub.architecture import HEADS
+from scratch_models import (
+    ScratchBertForMaskedLM,
+    ScratchLSTMConfig,
+    ScratchLSTMForSequenceClassification,
+)
+from scratch_models.hub.architecture import HEADS, architectures
 from scratch_models.layers.stack import EncoderLayer
-from scratch_models.parity import compare_gradients
-from scratch_models.parity.inputs import example_batches
+from scratch_models.parity import (
+    checkpoint_head,
+    compare_gradients,
+    example_batches,
+    read_config,
+)
+from scratch_models.parity.grid import (
+    compared_heads,
+    most_complete_head,
+    write_random_checkpoint,
+)
 from toolkit.commands import parity
+from toolkit.console import console
 from toolkit.errors import UserError
 
 
@@ -92,6 +106,49 @@ def test_equal_models_exit_0_and_every_row_is_written(folder, attn, tmp_path, ca
     names = {row["name"] for row in report["rows"] if row["stage"] == "gradients"}
     assert len(names) == len(list(BertForMaskedLM.from_pretrained(folder).parameters()))
     assert all(row["difference"] <= row["tolerance"] for row in report["rows"])
+
+
+MODELS = [(a.model_type, head) for a in architectures().values() for head in compared_heads(a)]
+
+
+@pytest.mark.parametrize(("model_type", "head"), MODELS)
+def test_the_head_is_the_one_huggingface_saved(model_type, head, tmp_path) -> None:
+    write_random_checkpoint(tmp_path, architectures()[model_type], head)
+    assert checkpoint_head(read_config(tmp_path)) == head
+
+
+def test_a_head_we_have_not_is_compared_by_its_body() -> None:
+    assert checkpoint_head(GPT2Config(architectures=["GPT2DoubleHeadsModel"])) == "model"
+
+
+@pytest.mark.parametrize("model_type", ["gpt2", "vit", "marian", "resnet"])
+def test_folders_of_every_architecture(model_type, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(console, "width", 100)
+    architecture = architectures()[model_type]
+    head = most_complete_head(architecture)
+    write_random_checkpoint(tmp_path / "tiny", architecture, head)
+    assert run(tmp_path / "tiny", "--json", tmp_path / "report.json") == 0
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["scratch_class"] == architecture.classes[head]
+    assert report["weights"] == "checkpoint"
+    assert report["largest_difference"]["gradients"] < 1e-5
+    *table, _, _ = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 100 for line in table)
+    lines = [line.split("│")[1].strip() for line in table if line.count("│") > 4]
+    expected = {
+        "gpt2": {
+            "hidden states: layer 2",
+            "gradients: layer 2",
+            "generation: beams",
+            "cache: layer 2",
+        },
+        "vit": {"attention maps: layer 2", "gradients: layer 2", "gradients: outside the layers"},
+        "marian": {"hidden states: encoder layer 2", "gradients: decoder layer 1"}
+        | {"attention maps: cross layer 2", "generation: greedy, static cache"},
+        "resnet": {"hidden states: layer 3", "gradients: stage 3", "half precision: float16"},
+    }
+    assert expected[model_type] <= set(lines)
+    assert len(lines) == len(set(lines)) < 60
 
 
 def test_the_head_can_be_chosen_and_what_was_missing_is_named(folder, capsys) -> None:
@@ -186,6 +243,30 @@ def test_folders_that_cannot_be_compared_are_named(damage, message, folder) -> N
     damage(folder)
     with pytest.raises(UserError, match=message) as error:
         run(folder)
+    assert str(folder) in str(error.value)
+
+
+def a_model_transformers_has_not(folder: Path) -> None:
+    ScratchLSTMForSequenceClassification(ScratchLSTMConfig(vocab_size=9)).save_pretrained(folder)
+
+
+def a_decoder(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"is_decoder": True}))
+
+
+@pytest.mark.parametrize(
+    ("change", "head", "message"),
+    [
+        (a_model_transformers_has_not, "sequence-classification", "no counterpart"),
+        (a_decoder, "masked-lm", "is an encoder; the config has is_decoder"),
+        (lambda folder: None, "causal-lm", "no from-scratch 'bert' model for 'causal-lm': it has"),
+    ],
+)
+def test_models_that_cannot_be_compared_are_named(change, head, message, folder) -> None:
+    change(folder)
+    with pytest.raises(UserError, match=message) as error:
+        run(folder, "--head", head)
     assert str(folder) in str(error.value)
 
 

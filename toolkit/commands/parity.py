@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--attn",
         choices=_ATTENTIONS,
         default="sdpa",
-        help="attention implementation of both sides (default: sdpa)",
+        help="attention implementation of both sides, where there is attention (default: sdpa)",
     )
     parser.add_argument("--json", metavar="FILE", help="also write every row as JSON to FILE")
 
@@ -69,26 +69,25 @@ def load_both(model: str, head: str | None = None, attn: str = "sdpa") -> Parity
         UserError: the checkpoint cannot be found, read or compared.
     """
     from safetensors import SafetensorError
-    from transformers import AutoConfig
     from transformers.utils import logging
 
-    from scratch_models.hub.auto import scratch_class
-    from scratch_models.parity import checkpoint_head, load_pair
+    from scratch_models.parity import checkpoint_head, classes_to_compare, load_pair, read_config
     from toolkit.sources import resolve_model
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     folder = resolve_model(model)
     try:
-        config = AutoConfig.from_pretrained(folder)
-    except (OSError, ValueError) as error:
+        config = read_config(folder)
+        classes_to_compare(config.model_type, head or checkpoint_head(config))
+    except OSError as error:
         raise UserError(f"{model}: its config.json cannot be read: {first_line(error)}") from error
-    try:
-        scratch_class(config.model_type, head or checkpoint_head(config))
     except ValueError as error:
         raise UserError(f"{model}: {error}") from error
     try:
         pair = load_pair(folder, head, attn)
+    except ValueError as error:
+        raise UserError(f"{model}: {error}") from error
     except (OSError, RuntimeError, EOFError, SafetensorError, pickle.UnpicklingError) as error:
         raise UserError(f"{model}: its weights cannot be loaded: {first_line(error)}") from error
     if len(pair.info["missing_keys"]) >= len(list(pair.scratch.parameters())):
@@ -127,13 +126,23 @@ def _lines(rows: Iterable[ParityRow]) -> dict[tuple[str, str], list[ParityRow]]:
     """Rows by stage and line of the table, in order."""
     lines: dict[tuple[str, str], list[ParityRow]] = {}
     for row in rows:
-        part = row.name
-        if row.name.endswith((".weight", ".bias")):
-            layer = re.search(r"layers\.(\d+)\.", row.name)
-            part = f"layer {int(layer[1]) + 1}" if layer else "outside the layers"
-            part = part if row.stage == "gradients" else "parameters"
-        lines.setdefault((row.stage, part), []).append(row)
+        lines.setdefault((row.stage, _line_of(row)), []).append(row)
     return lines
+
+
+def _line_of(row: ParityRow) -> str:
+    """What a line of the table says of a row: its layer, or its part of the model."""
+    if row.stage == "gradients":
+        layer = re.search(r"(?:(encoder|decoder)\.)?(layer|stage)s\.(\d+)\.", row.name)
+        if layer is None:
+            return "outside the layers"
+        side, kind, number = layer.groups()
+        return f"{side} {kind} {int(number) + 1}" if side else f"{kind} {int(number) + 1}"
+    if row.stage.startswith("after ") and row.name not in ("losses", "outputs"):
+        return "parameters and buffers"
+    if row.stage in ("generation", "half precision"):
+        return row.name.partition(":")[0]
+    return row.name
 
 
 def _badness(row: ParityRow) -> float:
@@ -146,12 +155,15 @@ def _badness(row: ParityRow) -> float:
 def _verdict(report: ParityReport) -> str:
     from rich.markup import escape
 
-    what = f"{len(report.rows)} comparisons with attention {report.attn_implementation!r}"
+    what = f"{len(report.rows)} comparisons"
+    if report.attn_implementation != "none":
+        what += f" with attention {report.attn_implementation!r}"
     size = f"{report.parameters:,} parameters"
     if report.passed:
         return (
             f"[bold green]equal[/bold green]: all {what}, {size}, are within tolerance "
-            "(1e-5 of the largest value, at least 1e-5; for gradients 1e-5 of the largest)."
+            "(1e-5 of the largest value, at least 1e-5; for gradients 1e-5 of the largest; "
+            "in half precision 4 units in the last place; generated tokens are the same)."
         )
     failures = report.failures
     worst = max(failures, key=_badness)
