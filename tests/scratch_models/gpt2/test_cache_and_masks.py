@@ -51,6 +51,8 @@ def test_the_config_decides_about_the_cache_and_the_caller_over_it(tiny_gpt2) ->
         assert (model(ids).cache is not None) == default
         assert model(ids, use_cache=True).cache.get_seq_length() == 3
         assert model(ids, use_cache=False).cache is None
+        past = model(ids, use_cache=True).cache
+        assert model(ids, past, use_cache=False).cache is None
 
 
 def test_the_old_name_of_the_cache(tiny_gpt2) -> None:
