@@ -53,7 +53,7 @@ class ToyHead(ToyPreTrainedModel):
     def __init__(self, config: GPT2Config) -> None:
         super().__init__(config)
         self.body = ToyBody(config)
-        self.head = nn.Linear(4, 3)
+        self.last_wte = nn.Linear(4, 3)  # ends like a name of the body's table
         self.post_init()
 
 
@@ -122,7 +122,7 @@ def test_names_and_layouts_of_a_body_there_and_back(config, tmp_path) -> None:
 def test_a_body_s_weights_inside_a_head(prefix: str, config, tmp_path) -> None:
     model = ToyHead(config)
     stored = as_stored(model.body, prefix)
-    stored |= {f"head.{k}": v.clone() for k, v in model.head.state_dict().items()}
+    stored |= {f"last_wte.{k}": v.clone() for k, v in model.last_wte.state_dict().items()}
     write(tmp_path / "in", stored, config)
     loaded, info = ToyHead.from_pretrained(tmp_path / "in", output_loading_info=True)
     assert not info["missing_keys"]
@@ -132,7 +132,7 @@ def test_a_body_s_weights_inside_a_head(prefix: str, config, tmp_path) -> None:
     saved = load_file(tmp_path / "out/model.safetensors")
     expected = as_stored(model.body, "body.")
     assert_same({k: v for k, v in saved.items() if k in expected}, expected)
-    assert saved.keys() - expected.keys() == {"head.weight", "head.bias"}
+    assert saved.keys() - expected.keys() == {"last_wte.weight", "last_wte.bias"}
 
 
 def test_a_head_s_weights_into_a_body(config, tmp_path) -> None:
@@ -155,12 +155,23 @@ def test_a_fresh_model_and_a_sharded_one_are_saved_in_stored_names(config, tmp_p
     assert_same(ToyBody.from_pretrained(tmp_path).state_dict(), body.state_dict())
 
 
+def test_rows_that_loading_had_no_use_for_are_undone_too(config, tmp_path) -> None:
+    stored = as_stored(ToyBody(config))
+    part = {key: tensor for key, tensor in stored.items() if "c_attn" not in key and ".ln" in key}
+    write(tmp_path / "in", part, config)
+    loaded = ToyHead.from_pretrained(tmp_path / "in")
+    loaded.save_pretrained(tmp_path / "out")
+    saved = load_file(tmp_path / "out/model.safetensors")
+    expected = as_stored(loaded.body, "body.")
+    assert_same({k: v for k, v in saved.items() if k in expected}, expected)
+
+
 @pytest.mark.parametrize("own_names", [True, False])
 def test_plain_state_dicts_in_either_names(own_names: bool, config) -> None:
     """transformers' Trainer restores checkpoints this way."""
     model, other = ToyHead(config), ToyHead(config)
     stored = as_stored(model.body, "body.")
-    stored |= {f"head.{k}": v.clone() for k, v in model.head.state_dict().items()}
+    stored |= {f"last_wte.{k}": v.clone() for k, v in model.last_wte.state_dict().items()}
     result = other.load_state_dict(model.state_dict() if own_names else stored)
     assert not result.missing_keys
     assert not result.unexpected_keys
