@@ -17,8 +17,8 @@ _UNCHANGED = 1e-6
 def merge(model: Any, example: Mapping[str, Tensor] | None = None) -> nn.Module:
     """The plain model with the updates added to its weights.
 
-    Sums are taken in float32 and rounded once to the precision of each weight; modules trained
-    whole take the precision of those they replace. An adapter that changes nothing gives a warning.
+    Sums of half-precision weights are taken in float32 and rounded once; modules trained whole take
+    the precision of those they replace. An adapter that changes nothing gives a warning.
 
     Args:
         example: a batch of inputs. The largest difference it makes to the logits that the merged
@@ -42,7 +42,7 @@ def merge(model: Any, example: Mapping[str, Tensor] | None = None) -> nn.Module:
         largest = expected.float().abs().max().item()
         kept = str(actual.dtype).removeprefix("torch.")
         notify(
-            f"merged in float32, kept in {kept}: outputs differ by {difference:.1e} at most, "
+            f"merged, weights in {kept}: outputs differ by {difference:.1e} at most, "
             f"of up to {largest:.1e}"
         )
     return merged
@@ -57,10 +57,13 @@ def _adapted_layers(model: nn.Module) -> Iterator[Any]:
 
 
 def _merge_layer(layer: Any) -> bool:
-    """Merge one layer; True if that changed its weight."""
+    """Merge one layer; True if that changed its weight, or it was merged before."""
+    if layer.merged:
+        return True
     weight = layer.get_base_layer().weight
     dtype, before = weight.dtype, weight.detach().clone()
-    layer.get_base_layer().float()
+    if dtype in (torch.bfloat16, torch.float16):
+        layer.get_base_layer().float()
     layer.merge()
     layer.get_base_layer().to(dtype)
     after = layer.get_base_layer().weight
