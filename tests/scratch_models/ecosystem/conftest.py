@@ -86,7 +86,10 @@ class Case:
             sizes = {**grid.TINY, **getattr(grid, "HEAD_CHANGES", {}).get(self.head, {})}
         if "num_labels" not in changes and "id2label" not in changes:
             changes["num_labels"] = 2 if self.head == "question-answering" else 3
-        config = self.own_class.config_class(**{**sizes, **changes})
+        settings = {**sizes, **changes}
+        if "id2label" in changes:
+            settings.pop("num_labels", None)
+        config = self.own_class.config_class(**settings)
         if not dropout:
             rates = {k for k, v in config.to_dict().items() if "drop" in k and type(v) is float}
             for name in rates | {"classifier_dropout"}:
@@ -187,9 +190,20 @@ _CASES["piped"] = [
     if case.head not in _NO_PIPELINE and not case.own_class.config_class().is_encoder_decoder
 ]
 _CASES["own_piped"] = [case for case in _CASES["own"] if case.head not in _NO_PIPELINE]
+_CASES["smoothed"] = [  # Trainer smooths one kind of labels, called `labels`
+    case
+    for case in _CASES["twin"]
+    if case.head not in ("model", "pretraining", "question-answering")
+]
+_CASES["translator"] = [case for case in ALL if case.head == "seq2seq-lm"]
 _CASES["classifier"] = [case for case in ALL if case.head.endswith("classification")]
+_CASES["text_twin"] = [case for case in _CASES["twin"] if not case.reads_images]
+_CASES["attending_twin"] = [case for case in _CASES["twin"] if case.has_attention]
 _CASES["one_twin"] = _one_a_folder([case for case in _CASES["twin"] if case.head != "model"])
 _CASES["one_head"] = _one_a_folder(_CASES["headed"])
+
+
+_CASES["quick_body"] = [case for case in _CASES["body"] if case.architecture.model_type == "vit"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

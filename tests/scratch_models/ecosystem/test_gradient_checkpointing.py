@@ -8,7 +8,7 @@ from torch import nn
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 
-@pytest.mark.parametrize("reentrant", [True, False])
+@pytest.mark.parametrize("reentrant", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_checkpointing_changes_no_loss_and_no_gradient(
     reentrant: bool, case, training_loss, gradients
 ) -> None:
