@@ -7,11 +7,14 @@ and the rows of a step do not depend on how many processes share them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
+
+from toolkit.errors import UserError
 
 # Texts are sorted by length within this many global batches, then the batches are shuffled: nearly
 # all padding is gone, while a batch still mixes rows from the whole epoch.
@@ -42,6 +45,47 @@ def plan_epoch(
         full = len(windows) - (rows % global_batch != 0)
         windows = [windows[i] for i in generator.permutation(full)] + windows[full:]
     return windows
+
+
+def plan_epoch_by_tokens(
+    lengths: np.ndarray, limit: int, seed: int, epoch: int
+) -> list[np.ndarray]:
+    """Row numbers of every optimizer step of one epoch, as many rows a step as `limit` allows.
+
+    Rows are sorted by length and cut into steps, which are then shuffled. Rows of equal lengths
+    change places from epoch to epoch; where the cuts fall does not depend on that, so that every
+    epoch has the same number of steps.
+
+    Args:
+        lengths: [rows, sequences]: tokens of every sequence that is padded for itself (source and
+            target of a translation).
+        limit: tokens per step, padding included: rows times the longest of every sequence.
+
+    Returns:
+        One array of row numbers per step; each row exactly once.
+
+    Raises:
+        UserError: one row alone is longer than that.
+    """
+    longest = int(lengths.sum(1).max())
+    if longest > limit:
+        row = int(lengths.sum(1).argmax())
+        raise UserError(
+            f"--train.batch_tokens {limit}: training row {row} alone has {longest} tokens. Allow "
+            "more tokens, or cut texts with --max_length."
+        )
+    generator = np.random.default_rng([seed, epoch])
+    order = generator.permutation(len(lengths))
+    order = order[np.lexsort((*lengths[order].T, lengths[order].sum(1)))]
+    cuts, start, widest = [0], 0, lengths[order[0]]
+    for position, row in enumerate(order):
+        wider = np.maximum(widest, lengths[row])
+        if int(wider.sum()) * (position - start + 1) > limit:
+            cuts.append(position)
+            start, wider = position, lengths[row]
+        widest = wider
+    steps = [order[a:b] for a, b in pairwise([*cuts, len(order)])]
+    return [steps[i] for i in generator.permutation(len(steps))]
 
 
 def split_window(
@@ -82,6 +126,19 @@ def row_lengths(data: Any) -> np.ndarray | None:
     if "length" not in data.column_names:
         return None
     return np.asarray(data.select_columns("length").with_format("numpy")[:]["length"])
+
+
+def padded_lengths(data: Any) -> np.ndarray:
+    """[rows, sequences]: tokens of every sequence of a row that is padded for itself.
+
+    Raises:
+        UserError: the rows have no lengths.
+    """
+    names = [n for n in ("source_length", "target_length") if n in data.column_names] or ["length"]
+    if names[0] not in data.column_names:
+        raise UserError("--train.batch_tokens needs rows that have a length in tokens.")
+    columns = data.select_columns(names).with_format("numpy")[:]
+    return np.stack([columns[name] for name in names], axis=1)
 
 
 class Rows(Dataset):

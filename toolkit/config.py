@@ -32,6 +32,9 @@ class TrainConfig:
     """Stop after this many optimizer steps; the schedule is laid out for them."""
     batch_size: int = 32
     """Examples per process and forward pass."""
+    batch_tokens: int | None = None
+    """Instead of batch_size, for texts: tokens per optimizer step, padding included, over all
+    processes; accumulation_steps is then the number of forward passes they are divided into."""
     accumulation_steps: int = 1
     """Forward passes per optimizer step; the global batch is this x batch_size x processes."""
     eval_batch_size: int = 64
@@ -40,6 +43,8 @@ class TrainConfig:
     """Peak learning rate of AdamW."""
     weight_decay: float = 0.01
     """Decoupled weight decay; biases and norms are exempt."""
+    adam_beta2: float = 0.999
+    """Memory of AdamW's second moment; Transformers trained from random weights often use 0.98."""
     schedule: Literal["linear", "cosine", "constant", "inverse_sqrt"] = "linear"
     """Decay of the learning rate after the warm-up; inverse_sqrt is the 2017 Transformer's."""
     warmup_ratio: float = 0.1
@@ -78,6 +83,8 @@ class RunConfig:
     """Name of the run directory; null: date and time."""
     title: str | None = None
     """Name of the run in tables and reports; null: made from model and method."""
+    dry_run: bool = False
+    """Build data and model, compute one batch, say what would be trained, and stop."""
 
 
 ConfigT = TypeVar("ConfigT", bound=RunConfig)
@@ -342,7 +349,8 @@ def check_values(config: RunConfig) -> None:
         raise UserError(f"--seed {config.seed}: expected a whole number from 0 to {2**32 - 1}")
     train = config.train
     at_least = {
-        "epochs": 1, "max_steps": 1, "batch_size": 1, "accumulation_steps": 1, "eval_batch_size": 1,
+        "epochs": 1, "max_steps": 1, "batch_size": 1, "batch_tokens": 1,
+        "accumulation_steps": 1, "eval_batch_size": 1,
         "learning_rate": 0, "weight_decay": 0, "warmup_ratio": 0, "evaluate_every": 1,
         "save_every": 1, "keep_checkpoints": 1, "patience": 1, "log_every": 1, "workers": 0,
     }  # fmt: skip
@@ -352,6 +360,11 @@ def check_values(config: RunConfig) -> None:
             raise UserError(f"--train.{key} {value}: expected a number of at least {lowest}")
     if train.warmup_ratio > 1:
         raise UserError(f"--train.warmup_ratio {train.warmup_ratio}: expected a share from 0 to 1")
+    if not 0 <= train.adam_beta2 < 1:
+        raise UserError(
+            f"--train.adam_beta2 {train.adam_beta2}: expected a number from 0 up to, but not "
+            "including, 1"
+        )
     if train.max_grad_norm is not None and not train.max_grad_norm > 0:
         raise UserError(
             f"--train.max_grad_norm {train.max_grad_norm}: expected a number above 0, or null to "

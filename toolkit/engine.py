@@ -22,10 +22,20 @@ from accelerate.utils import broadcast_object_list, send_to_device
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from toolkit.batching import Collate, Rows, load_batches, plan_epoch, row_lengths, split_window
+from toolkit.batching import (
+    Collate,
+    Rows,
+    load_batches,
+    padded_lengths,
+    plan_epoch,
+    plan_epoch_by_tokens,
+    row_lengths,
+    split_window,
+)
 from toolkit.checkpoint import CheckpointStore
 from toolkit.config import TrainConfig
 from toolkit.console import notify
+from toolkit.dry_run import end_dry_run
 from toolkit.errors import UserError
 from toolkit.evaluation import Metric, Outputs, predict
 from toolkit.objectives import Batch, Objective
@@ -106,6 +116,7 @@ class Training:
     lengths: np.ndarray | None  # tokens per training row
     state: TrainState
     best_outputs: Outputs | None = None
+    padded: np.ndarray | None = None  # tokens per row and sequence, for batches by tokens
 
 
 def fit(
@@ -133,11 +144,16 @@ def fit(
         UserError: the loss or the gradient became NaN or infinite; names step, rows and learning
             rate. No parameter is left to train. The run was started with another number of
             processes.
+        DryRunEnds: after one batch of a dry run.
     """
     train, accelerator = run.config.train, run.accelerator
-    steps_per_epoch, total_steps = count_steps(len(data.train), train, accelerator.num_processes)
+    padded = None if train.batch_tokens is None else padded_lengths(data.train)
+    steps_per_epoch, total_steps = count_steps(
+        len(data.train), train, accelerator.num_processes, padded
+    )
     optimizer = build_optimizer(model, train)
-    run.begin()
+    if not run.config.dry_run:
+        run.begin()
     model, optimizer = accelerator.prepare(model, optimizer)
     store = CheckpointStore(run.directory / "checkpoints", accelerator, train.keep_checkpoints)
     # From here on every process draws its own dropout masks.
@@ -145,8 +161,10 @@ def fit(
     state = _resume(run, store) if run.resumed else TrainState(processes=accelerator.num_processes)
     training = Training(
         run, model, optimizer, data, objective, collate, collate_validation or collate, metric,
-        steps_per_epoch, total_steps, row_lengths(data.train), state,
+        steps_per_epoch, total_steps, row_lengths(data.train), state, padded=padded,
     )  # fmt: skip
+    if run.config.dry_run:
+        end_dry_run(_try_one_batch(training))
     model.train()
     with progress_bar("training", total_steps, done=state.step) as display:
         started = time.perf_counter()
@@ -164,9 +182,37 @@ def fit(
     return FitResult(best_model, state, total_steps, selection, training.best_outputs)
 
 
-def count_steps(rows: int, train: TrainConfig, processes: int) -> tuple[int, int]:
-    """Optimizer steps per epoch and in total; an incomplete last window is a step."""
-    per_epoch = math.ceil(rows / (train.batch_size * train.accumulation_steps * processes))
+def _try_one_batch(training: Training) -> dict[str, Any]:
+    """What would be trained, and the loss of the first batch, without a step."""
+    accelerator, model = training.run.accelerator, training.model
+    batch = send_to_device(next(training_steps(training)).batches[0], accelerator.device)
+    with torch.no_grad():
+        sums = training.objective.loss(model.eval(), batch)
+    counts = torch.tensor(training.objective.count(batch), device=sums.device).clamp(min=1)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    return {
+        "training rows": len(training.data.train),
+        "validation rows": len(training.data.validation),
+        "optimizer steps per epoch": training.steps_per_epoch,
+        "optimizer steps": training.total_steps,
+        "parameters to train": sum(p.numel() for p in trained),
+        "first batch": ", ".join(f"{name} {list(value.shape)}" for name, value in batch.items()),
+        "its loss before training": f"{float((sums / counts).sum()):.4f}",
+    }
+
+
+def count_steps(
+    rows: int, train: TrainConfig, processes: int, padded: np.ndarray | None = None
+) -> tuple[int, int]:
+    """Optimizer steps per epoch and in total; an incomplete last window is a step.
+
+    Args:
+        padded: `padded_lengths` of the rows, for batches by tokens.
+    """
+    if train.batch_tokens is not None and padded is not None:
+        per_epoch = len(plan_epoch_by_tokens(padded, train.batch_tokens, 0, 0))
+    else:
+        per_epoch = math.ceil(rows / (train.batch_size * train.accumulation_steps * processes))
     return per_epoch, train.max_steps or per_epoch * train.epochs
 
 
@@ -186,11 +232,17 @@ def _epoch_steps(training: Training, epoch: int, done: int) -> Iterator[Step]:
     run, rows = training.run, training.data.train
     train, accelerator = run.config.train, run.accelerator
     lengths = training.lengths if train.group_by_length else None
-    global_batch = train.batch_size * train.accumulation_steps * accelerator.num_processes
-    windows = plan_epoch(len(rows), global_batch, run.config.seed, epoch, lengths)[done:]
+    passes = train.accumulation_steps * accelerator.num_processes  # of all processes
+    if train.batch_tokens is not None and training.padded is not None:
+        plan = plan_epoch_by_tokens(training.padded, train.batch_tokens, run.config.seed, epoch)
+        micro_batches = [math.ceil(len(window) / passes) for window in plan]
+    else:
+        plan = plan_epoch(len(rows), train.batch_size * passes, run.config.seed, epoch, lengths)
+        micro_batches = [train.batch_size] * len(plan)
+    windows = plan[done:]
     parts = [
-        split_window(window, accelerator.num_processes, train.batch_size, lengths)
-        for window in windows
+        split_window(window, accelerator.num_processes, micro_batch, lengths)
+        for window, micro_batch in zip(windows, micro_batches[done:], strict=True)
     ]
     mine = [shares[accelerator.process_index] for shares in parts]
     # A process without rows computes one of them for nothing, so that collectives match.
@@ -269,7 +321,12 @@ def build_optimizer(model: nn.Module, train: TrainConfig) -> Optimizer:
         {"params": [p for p in trained if p.ndim > 1], "weight_decay": train.weight_decay},
         {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW([g for g in groups if g["params"]], lr=train.learning_rate, fused=True)
+    return torch.optim.AdamW(
+        [g for g in groups if g["params"]],
+        lr=train.learning_rate,
+        betas=(0.9, train.adam_beta2),
+        fused=True,
+    )
 
 
 def _global_counts(accelerator: Accelerator, objective: Objective, step: Step) -> Tensor:

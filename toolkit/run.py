@@ -18,6 +18,7 @@ from accelerate.utils import GradientAccumulationPlugin, broadcast_object_list, 
 from toolkit.config import ConfigT, Invocation, save_config
 from toolkit.console import notify
 from toolkit.disk import write_whole
+from toolkit.dry_run import end_dry_run
 from toolkit.environment import command_line, describe_environment
 from toolkit.errors import UserError
 from toolkit.json_values import without_nan
@@ -40,9 +41,12 @@ class Run(Generic[ConfigT]):
 
         Raises:
             UserError: the directory exists already or cannot be made.
+            DryRunEnds: the run is a dry run: it has no directory.
         """
         if self.resumed:
             return
+        if self.config.dry_run:  # of a recipe that trains without the engine
+            end_dry_run({"recipe": self.recipe, "built": "the data"})
         self.directory = _new_directory(
             self.directory, self.accelerator, count_up=self.config.run_id is None
         )

@@ -6,6 +6,7 @@ import math
 
 import datasets
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,10 +15,13 @@ from toolkit.batching import (
     Rows,
     evaluation_batches,
     load_batches,
+    padded_lengths,
     plan_epoch,
+    plan_epoch_by_tokens,
     row_lengths,
     split_window,
 )
+from toolkit.errors import UserError
 
 ROWS = st.integers(1, 300)
 SMALL = st.integers(1, 9)
@@ -140,3 +144,71 @@ def test_loaded_rows_carry_their_number_and_leave_the_global_random_state_alone(
     assert [batch["index"].tolist() for batch in loader] == [[2, 0], [1]]
     assert torch.equal(torch.get_rng_state(), before)
     assert Rows(data)[1] == {"text": "bb", "length": 2, "index": 1, "epoch": 0}
+
+
+def padded_cost(lengths: np.ndarray) -> int:
+    return len(lengths) * int(lengths.max(0).sum())
+
+
+@settings(deadline=None)
+@given(ROWS, st.integers(1, 2), st.integers(0, 400), SEED, st.integers(0, 50))
+def test_steps_by_tokens_hold_every_row_once_within_the_limit(
+    rows: int, sequences: int, more: int, seed: int, epoch: int
+) -> None:
+    lengths = np.random.default_rng(rows).geometric(0.1, (rows, sequences))
+    limit = int(lengths.sum(1).max()) + more
+    plan = plan_epoch_by_tokens(lengths, limit, seed, epoch)
+    assert sorted(np.concatenate(plan)) == list(range(rows))
+    assert all(padded_cost(lengths[step]) <= limit for step in plan)
+    assert len(plan) == len(plan_epoch_by_tokens(lengths, limit, seed + 1, epoch + 1))
+    again = plan_epoch_by_tokens(lengths, limit, seed, epoch)
+    assert all((a == b).all() for a, b in zip(plan, again, strict=True))
+
+
+@settings(deadline=None)
+@given(ROWS, SEED, SMALL)
+def test_steps_by_tokens_are_shared_by_processes_and_passes(
+    rows: int, seed: int, accumulation: int
+) -> None:
+    lengths = np.random.default_rng(3).geometric(0.1, (rows, 2))
+    for window in plan_epoch_by_tokens(lengths, 300, seed, 0):
+        for processes in (1, 2):
+            micro_batch = -(-len(window) // (processes * accumulation))
+            parts = split_window(window, processes, micro_batch, lengths.sum(1))
+            assert {len(share) for share in parts} == {len(parts[0])}
+            assert len(parts[0]) <= accumulation
+            chunks = [chunk for share in parts for chunk in share]
+            assert sorted(np.concatenate(chunks)) == sorted(window)
+            assert sum(padded_cost(lengths[c]) for c in chunks if len(c)) <= 300
+
+
+def test_steps_by_tokens_are_full_and_shuffled_anew_in_every_epoch() -> None:
+    lengths = np.random.default_rng(4).integers(1, 30, (2000, 2))
+    plan = plan_epoch_by_tokens(lengths, 1000, 0, 0)
+    assert np.mean([padded_cost(lengths[step]) for step in plan]) > 900
+    assert np.mean([lengths[step].sum() for step in plan]) > 650  # the rest is padding
+    means = [lengths[step].mean() for step in plan]
+    assert abs(np.corrcoef(np.arange(len(means)), means)[0, 1]) < 0.4
+    orders = {
+        tuple(np.concatenate(plan_epoch_by_tokens(lengths, 1000, seed, epoch)))
+        for seed, epoch in [(0, 0), (0, 1), (1, 0)]
+    }
+    assert len(orders) == 3
+    few = np.array([[3, 3]] * 40)  # equal rows change their company
+    assert {frozenset(s) for s in map(tuple, plan_epoch_by_tokens(few, 60, 0, 0))} != {
+        frozenset(s) for s in map(tuple, plan_epoch_by_tokens(few, 60, 0, 1))
+    }
+
+
+def test_a_row_longer_than_a_step_is_named() -> None:
+    with pytest.raises(UserError, match="training row 1 alone has 70 tokens"):
+        plan_epoch_by_tokens(np.array([[3, 4], [30, 40]]), 60, 0, 0)
+
+
+def test_padded_lengths_are_those_of_every_sequence() -> None:
+    data = datasets.Dataset.from_dict({"length": [5, 7], "source_length": [2, 3]})
+    data = data.add_column("target_length", [3, 4])
+    assert padded_lengths(data).tolist() == [[2, 3], [3, 4]]
+    assert padded_lengths(data.select_columns("length")).tolist() == [[5], [7]]
+    with pytest.raises(UserError, match="batch_tokens"):
+        padded_lengths(data.select_columns("source_length").rename_column("source_length", "n"))

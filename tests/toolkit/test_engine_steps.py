@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from toolkit.batching import plan_epoch
+from toolkit.batching import padded_lengths, plan_epoch
 from toolkit.config import TrainConfig
 from toolkit.engine import (
     Training,
@@ -152,14 +152,15 @@ def make_training(
     objective: Any = None,
     collate: Any = pad,
 ) -> Training:
-    per_epoch, total = count_steps(len(rows), train, member.num_processes)
+    padded = None if train.batch_tokens is None else padded_lengths(rows)
+    per_epoch, total = count_steps(len(rows), train, member.num_processes, padded)
     run = SimpleNamespace(config=SimpleNamespace(train=train, seed=5), accelerator=member)
     optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=1.0)
     return Training(
         run=run, model=model, optimizer=optimizer, data=SimpleNamespace(train=rows),
         objective=objective or TokenTask(), collate=collate, collate_validation=collate,
         metric=SimpleNamespace(), steps_per_epoch=per_epoch, total_steps=total,
-        lengths=np.asarray(rows["length"][:]), state=TrainState(),
+        lengths=np.asarray(rows["length"][:]), state=TrainState(), padded=padded,
     )  # fmt: skip
 
 
@@ -348,6 +349,21 @@ def test_learning_rate_falls_per_update_whatever_the_processes(
     _, reports = train_on_cluster(processes, token_rows(64), train)
     updates = 64 // (4 * processes * accumulation)
     assert [r["learning_rate"] for r in reports] == [1 - i / updates for i in range(updates)]
+
+
+def test_batches_by_tokens_take_the_same_steps_on_any_number_of_processes() -> None:
+    rows = token_rows(40)
+    trained = []
+    for processes, accumulation in [(1, 1), (2, 1), (1, 3), (2, 2)]:
+        train = TrainConfig(
+            epochs=2, batch_tokens=60, accumulation_steps=accumulation, learning_rate=0.1
+        )
+        models, reports = train_on_cluster(processes, rows, train)
+        assert len(reports) > 8  # in 40 rows there are some 300 tokens
+        trained.append(list(models[0].parameters()))
+    for other in trained[1:]:
+        for ours, theirs in zip(trained[0], other, strict=True):
+            assert torch.allclose(ours, theirs, atol=1e-12)
 
 
 def test_steps_are_counted_in_optimizer_steps() -> None:

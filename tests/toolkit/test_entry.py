@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from toolkit.config import Invocation, RunConfig
+from toolkit.dry_run import DryRunEnds
 from toolkit.entry import run_recipe
 from toolkit.errors import UserError
 
@@ -68,3 +69,9 @@ def test_a_bug_keeps_its_traceback(end: Any) -> None:
 def test_which_process_speaks_is_said(end: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "1")
     assert end(UserError("x"))[1] == "error (process 1): x\n"
+
+
+def test_a_dry_run_ends_well(end: Any) -> None:
+    status, said, seen = end(DryRunEnds(), "--dry-run")
+    assert (status, said) == (0, "")
+    assert seen[0].config.dry_run

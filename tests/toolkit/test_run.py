@@ -12,6 +12,7 @@ import torch
 
 import toolkit.run
 from toolkit.config import Invocation, RunConfig, TrainConfig, load_config
+from toolkit.dry_run import DryRunEnds
 from toolkit.errors import UserError
 from toolkit.run import Run, describe_run, start_run
 
@@ -140,3 +141,10 @@ def test_more_processes_than_connected_are_refused(
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(UserError, match="ACCELERATE_USE_CPU=true torchrun --nproc_per_node 2"):
         start(tmp_path)
+
+
+def test_a_dry_run_makes_no_directory(tmp_path: Path) -> None:
+    run = start(tmp_path, run_id="a", dry_run=True)
+    with pytest.raises(DryRunEnds):
+        run.begin()
+    assert list(tmp_path.iterdir()) == []
