@@ -1,19 +1,8 @@
 """GPT-2: a Transformer decoder without encoder (Radford et al. 2019).
 
 Built from `scratch_models.layers` after HuggingFace's `GPT2Config`; equal to HuggingFace's classes
-of the same names without `Scratch` in every value and gradient.
-
-- Decoder with masked self-attention, learned positions, GELU: "Improving Language Understanding by
-  Generative Pre-Training" (Radford et al. 2018), §3.1 and §4.1, which GPT-2 follows.
-- The norm before each sublayer and one more after the last, residual layers scaled at
-  initialisation by 1 / sqrt(N): "Language Models are Unsupervised Multitask Learners" (Radford et
-  al. 2019), §2.3.
-- Classifying by the last token: Radford et al. 2018, §3.2.
-
-Where the checkpoints differ from what one would write: weights lie as [inputs, outputs], with
-query, key and value side by side in one; GELU is its tanh approximation; the matrix of the head is
-the token embedding and is not stored; token types, where given, are looked up among the tokens.
-The paper counts 117M parameters for the smallest model; it has 124M.
+of the same names without `Scratch` in every value and gradient. Sections are those of the paper of
+2019, or of "Improving Language Understanding by Generative Pre-Training" where it says 2018.
 """
 
 from __future__ import annotations
