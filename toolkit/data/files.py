@@ -209,11 +209,31 @@ def _read_parquet(content: bytes, path: Path) -> Table:
     try:
         table = pq.read_table(io.BytesIO(content))
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
+        class_names = _class_names(table.schema)
     except (pa.ArrowException, OSError) as error:
         raise UserError(f"{path} is not a readable parquet file: {error}") from error
     if not table.num_rows:
         raise UserError(f"{path} holds no rows.")
-    return Table(columns, str(path), "row", list(range(1, table.num_rows + 1)))
+    for name, names in class_names.items():
+        columns[name] = [names[c] if c is not None and c >= 0 else None for c in columns[name]]
+    positions = list(range(1, table.num_rows + 1))
+    return Table(columns, str(path), "row", positions, class_names)
+
+
+def _class_names(schema: Any) -> dict[str, list[str]]:
+    """Names of the classes of every column of ids, where `datasets` has written them in."""
+    import pyarrow as pa
+
+    if b"huggingface" not in (schema.metadata or {}):
+        return {}
+    features = (json.loads(schema.metadata[b"huggingface"]).get("info") or {}).get("features") or {}
+    return {
+        field.name: features[field.name]["names"]
+        for field in schema
+        if pa.types.is_integer(field.type)
+        and features.get(field.name, {}).get("_type") == "ClassLabel"
+        and features[field.name].get("names")
+    }
 
 
 _READERS: dict[str, Callable[[bytes, Path], Table]] = {

@@ -14,7 +14,7 @@ from toolkit.demo import reviews
 from toolkit.errors import UserError, first_line
 from toolkit.network import OFFLINE_COMMAND, hub_failure, is_hub_name
 
-_SPLIT_NAMES = {
+SPLIT_NAMES = {
     "train": "train",
     "training": "train",
     "validation": "validation",
@@ -91,7 +91,7 @@ def _read_folder(folder: Path) -> Source:
     for path in sorted(folder.iterdir()):
         if path.is_file() and data_suffix(path) is not None and not path.name.startswith("."):
             stem = _SHARD.sub("", path.name.split(".", 1)[0])
-            if split := _SPLIT_NAMES.get(stem.lower()):
+            if split := SPLIT_NAMES.get(stem.lower()):
                 files.setdefault(split, []).append(path)
     if "train" not in files:
         raise UserError(
@@ -117,7 +117,9 @@ def _join(paths: list[Path], split: str) -> Table:
         name: [cell for t in tables for cell in t.columns[name]] for name in tables[0].columns
     }
     count = len(next(iter(columns.values())))
-    return Table(columns, f"{paths[0].parent}/{split}", "row", list(range(1, count + 1)))
+    positions = list(range(1, count + 1))
+    class_names = tables[0].class_names
+    return Table(columns, f"{paths[0].parent}/{split}", "row", positions, class_names)
 
 
 def _read_hub(name: str) -> Source:
@@ -129,7 +131,7 @@ def _read_hub(name: str) -> Source:
             loaded = datasets.load_dataset(name)
     except Exception as error:  # the library raises its own, huggingface_hub's and plain OS errors
         raise UserError(_hub_error(name, failure, error)) from error
-    splits = {_SPLIT_NAMES.get(key, key): split for key, split in loaded.items()}
+    splits = {SPLIT_NAMES.get(key, key): split for key, split in loaded.items()}
     if "train" not in splits:
         raise UserError(f"data set {name!r} has no train split, only {', '.join(loaded)}.")
     tables = {

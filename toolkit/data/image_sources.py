@@ -1,0 +1,193 @@
+"""Labelled images from anywhere, not yet decoded: embedded, folders of classes, tables, the Hub."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from toolkit.console import notify
+from toolkit.data.columns import label_column as find_label_column
+from toolkit.data.files import Table, data_suffix
+from toolkit.data.labels import label_name
+from toolkit.data.sources import SPLIT_NAMES, read_source
+from toolkit.data.suggest import near_names
+from toolkit.demo import digits
+from toolkit.errors import UserError
+
+IMAGE_SUFFIXES = (
+    ".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm",
+)  # fmt: skip
+IMAGE_NAMES = ("image", "img", "images", "picture", "photo", "pixels", "file_name", "image_path",
+               "filename", "file", "path", "图片", "图像", "照片", "文件")  # fmt: skip
+"""Columns of images or of their paths."""
+
+_JUNK = ("thumbs.db", "desktop.ini")  # what systems leave in folders of pictures
+
+
+@dataclass(frozen=True)
+class ImageTable:
+    """The images of one split: file contents, or paths of files, or None where there is nothing."""
+
+    contents: list[bytes | Path | None]
+    labels: list[str]  # "" where there is none
+    places: list[str]  # where each stands, for messages
+    columns: tuple[str, str]
+    class_names: list[str] | None = None  # where the source itself names its classes
+
+
+@dataclass(frozen=True)
+class ImageSource:
+    """Tables by split name; "train" is always there."""
+
+    tables: dict[str, ImageTable]
+    held_out_sizes: dict[str, int]  # of splits that are fixed, not given
+
+
+def read_image_source(
+    dataset: str, image_column: str | None = None, label_column: str | None = None
+) -> ImageSource:
+    """Find the images of `dataset` and their labels.
+
+    Raises:
+        UserError: nothing of that name, no images or no labels in it.
+    """
+    if dataset.startswith("demo:"):
+        return _read_demo(dataset)
+    path = Path(dataset).expanduser()
+    if path.is_dir() and not _holds_tables(path):
+        return ImageSource(_read_folder(path), {})
+    source = read_source(dataset)
+    base = (path if path.is_dir() else path.parent) if path.exists() else None
+    tables = {
+        name: _read_table(table, base, image_column, label_column)
+        for name, table in source.tables.items()
+    }
+    return ImageSource(tables, {})
+
+
+def _read_demo(name: str) -> ImageSource:
+    if name != digits.NAME:
+        raise UserError(f"unknown embedded image data set {name!r}; there is {digits.NAME}.")
+    images, labels = digits.read_digits()
+    contents: list[bytes | Path | None] = []
+    for image in images:
+        file = io.BytesIO()
+        Image.fromarray(image).save(file, "BMP")  # uncompressed: the same bytes everywhere
+        contents.append(file.getvalue())
+    places = [f"{name}, image {number}" for number in range(1, len(images) + 1)]
+    table = ImageTable(contents, labels, places, ("image", "label"), digits.LABEL_NAMES)
+    return ImageSource({"train": table}, digits.HELD_OUT_SIZES)
+
+
+def _holds_tables(folder: Path) -> bool:
+    return any(path.is_file() and data_suffix(path) is not None for path in _visible(folder))
+
+
+def _read_folder(folder: Path) -> dict[str, ImageTable]:
+    """`folder/<class>/...` or `folder/<split>/<class>/...`."""
+    splits: dict[str, Path] = {}
+    for path in _visible(folder):
+        name = SPLIT_NAMES.get(path.name.lower())
+        if not path.is_dir() or name is None:
+            continue
+        if name in splits:
+            raise UserError(f"{splits[name]} and {path} are both {name} images; keep one of them.")
+        splits[name] = path
+    if "train" not in splits:
+        return {"train": _read_classes(folder)}
+    return {name: _read_classes(path) for name, path in splits.items()}
+
+
+def _read_classes(folder: Path) -> ImageTable:
+    paths: list[Path] = []
+    labels: list[str] = []
+    ignored: list[Path] = []
+    classes = [path for path in _visible(folder) if path.is_dir()]
+    for class_folder in classes:
+        files = [path for path in sorted(class_folder.rglob("*")) if _is_visible(path, folder)]
+        images = [path for path in files if path.suffix.lower() in IMAGE_SUFFIXES]
+        ignored += [path for path in files if path.suffix.lower() not in IMAGE_SUFFIXES]
+        if not images:
+            notify(f"warning: {class_folder} holds no image: it is left out, not a class.")
+        paths += images
+        labels += [label_name(class_folder.name) or class_folder.name] * len(images)
+    if not paths:
+        raise UserError(
+            f"{folder} holds no images in class folders. Expected {folder.name}/<class>/<image> "
+            f"(or {folder.name}/train/<class>/<image> and the same below test), images ending in "
+            f"{', '.join(IMAGE_SUFFIXES)}."
+        )
+    if ignored:
+        notify(f"{folder}: {len(ignored)} files are no images: ignored (the first: {ignored[0]}).")
+    places = [str(path) for path in paths]
+    return ImageTable([*paths], labels, places, ("file", "folder"))
+
+
+def _is_visible(path: Path, folder: Path) -> bool:
+    parts = path.relative_to(folder).parts
+    hidden = any(part.startswith(".") for part in parts) or path.name.lower() in _JUNK
+    return path.is_file() and not hidden
+
+
+def _visible(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _read_table(
+    table: Table, base: Path | None, image_column: str | None, label_column: str | None
+) -> ImageTable:
+    columns = list(table.columns)
+    image_name = _image_column(columns, image_column, table.source)
+    label_name_ = find_label_column(columns, label_column, table.source)
+    contents: list[bytes | Path | None] = []
+    labels, places = [], []
+    cells = zip(table.columns[image_name], table.columns[label_name_], strict=True)
+    for row, (cell, label) in enumerate(cells):
+        place = table.place(row)
+        content, name = _content(cell, base, place)
+        try:
+            labels.append(label_name(label) or "")
+        except ValueError as error:
+            raise UserError(f"{place}: {label_name_} is {error}.") from error
+        contents.append(content)
+        places.append(f"{place} ({name})" if name else place)
+    class_names = table.class_names.get(label_name_)
+    return ImageTable(contents, labels, places, (image_name, label_name_), class_names)
+
+
+def _content(cell: Any, base: Path | None, place: str) -> tuple[bytes | Path | None, str]:
+    """The image of a cell, and the name of its file where it says one."""
+    if isinstance(cell, dict) and {"bytes", "path"} & cell.keys():  # as `datasets` stores images
+        name = cell.get("path") or ""
+        if cell.get("bytes") is not None:
+            return cell["bytes"], name
+        cell = name or None
+    if cell is None or isinstance(cell, bytes):
+        return cell, ""
+    if isinstance(cell, str):
+        path = Path(cell).expanduser()
+        return (base / path if base is not None else path), cell
+    raise UserError(
+        f"{place}: found {str(cell)[:40]!r}, expected an image (the bytes of its file, or a path)."
+    )
+
+
+def _image_column(columns: Sequence[str], asked: str | None, source: str) -> str:
+    existing = f"Columns of {source}: {', '.join(columns)}."
+    if asked is not None:
+        if asked in columns:
+            return asked
+        raise UserError(f"no column {asked!r}. {existing}{near_names(asked, list(columns))}")
+    by_lower_case = {name.lower(): name for name in reversed(columns)}
+    for name in IMAGE_NAMES:
+        if name in by_lower_case:
+            return by_lower_case[name]
+    raise UserError(
+        f"cannot tell which column holds the images or their paths. {existing} Name it with "
+        "--image_column."
+    )
