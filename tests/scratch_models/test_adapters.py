@@ -90,7 +90,7 @@ def heads_with_a_counterpart() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("model_type", "head"), heads_with_a_counterpart())
 def test_places_are_the_names_of_huggingface_s_class(model_type: str, head: str) -> None:
     own_class = scratch_class(model_type, head)
-    config = own_class.config_class()
+    config = own_class.config_class(**architectures()[model_type].part("parity_grid").TINY)
     with torch.device("meta"):
         ours = own_class(copy.deepcopy(config))
         theirs = getattr(transformers, own_class.huggingface_class)(copy.deepcopy(config))

@@ -40,7 +40,7 @@ SIZES: dict[str, dict[str, Any]] = {
         "vocab_size": 61,
         "d_model": 16,
         "encoder_layers": 2,
-        "decoder_layers": 2,
+        "decoder_layers": 1,
         "encoder_attention_heads": 2,
         "decoder_attention_heads": 2,
         "encoder_ffn_dim": 24,

@@ -263,3 +263,16 @@ def test_plain_peft_reads_ours(load, folders, trained, run, tokenizer, tmp_path:
     for model_type, logits in expected.items():
         actual = torch.load(tmp_path / model_type / "logits")
         torch.testing.assert_close(actual, logits, atol=1e-5, rtol=0)
+
+
+def test_what_plain_peft_can_put_on_our_gpt2(
+    load, trained, outputs, run, tokenizer, save_theirs
+) -> None:
+    settings = LoraSettings(targets=["output", "up", "down"])
+    model = trained(add_lora(load("gpt2", CLASSIFIER), settings, []))
+    save_adapter(run, model, tokenizer)
+    again = PeftModel.from_pretrained(load("gpt2", CLASSIFIER), run.directory / "adapter")
+    torch.testing.assert_close(outputs(again), outputs(model), atol=1e-5, rtol=0)
+    folder, _ = save_theirs("gpt2", CLASSIFIER, target_modules=["c_attn"])
+    with pytest.raises(ValueError, match="c_attn"):  # not passed over in silence
+        PeftModel.from_pretrained(load("gpt2", CLASSIFIER), folder)
