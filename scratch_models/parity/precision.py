@@ -24,13 +24,16 @@ def compare_half_precision(
 ) -> list[ParityRow]:
     """Outputs in bfloat16 and float16: finite, wholly masked rows too, and equal up to rounding.
 
+    Of two rows of the second batch only: a CPU has no fast kernels for half precision.
+
     The same kernels in the same order give the same bits. Where HuggingFace's class has another
     order of the same sums (GPT-2's Conv1D) the last bits differ, and more so from layer to layer.
     """
+    few = {name: _last_rows(value) for name, value in batches[:2][-1].items()}
     rows = []
     for dtype in (torch.bfloat16, torch.float16):
         name = str(dtype).removeprefix("torch.")
-        pairs = _outputs(scratch, reference, batches, dtype)
+        pairs = _outputs(scratch, reference, few, dtype)
         broken = sum(_number_not_finite(*pair) for pair in pairs)
         rows.append(ParityRow(_STAGE, f"{name}: values not finite", float(broken), 0.0))
         finite = [_where_finite(*pair) for pair in pairs]
@@ -40,18 +43,19 @@ def compare_half_precision(
 
 
 def _outputs(
-    scratch: PreTrainedModel, reference: PreTrainedModel, batches: list[Batch], dtype: torch.dtype
+    scratch: PreTrainedModel, reference: PreTrainedModel, batch: Batch, dtype: torch.dtype
 ) -> list[tuple[Tensor | None, Tensor]]:
     """What copies of the models compute in a precision; the models keep their own."""
     halves = [copy.deepcopy(model).eval().to(dtype) for model in (scratch, reference)]
-    pairs = []
+    cast = {name: _cast(value, dtype) for name, value in batch.items()}
     with torch.no_grad():
-        for batch in batches:
-            cast = {name: _cast(value, dtype) for name, value in batch.items()}
-            ours, theirs = (half(**cast) for half in halves)
-            tensors = [(key, value) for key, value in theirs.items() if isinstance(value, Tensor)]
-            pairs += [(ours.get(key), value) for key, value in tensors]
-    return pairs
+        ours, theirs = (half(**cast) for half in halves)
+    return [(ours.get(key), value) for key, value in theirs.items() if isinstance(value, Tensor)]
+
+
+def _last_rows(value: Any) -> Any:
+    """The last two; of texts, one is all padding."""
+    return value[-2:] if isinstance(value, Tensor) else value
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:
