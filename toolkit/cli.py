@@ -14,6 +14,7 @@ from toolkit.errors import UserError
 COMMANDS = {
     "compare": "compare finished runs: one table, paired tests, a report",
     "experiment": "run every cell of an experiment file and compare them",
+    "models": "list the architectures and how far each was seen equal to HuggingFace's",
     "parity": "prove that a scratch model equals HuggingFace's on a checkpoint",
 }
 
