@@ -30,6 +30,10 @@ class TrainConfig:
     """Passes over the training data."""
     max_steps: int | None = None
     """Stop after this many optimizer steps; the schedule is laid out for them."""
+    max_seconds: float | None = None
+    """Stop after the step in which so many seconds of training are used up (evaluations do not
+    count); the schedule ends then too. How many steps that is depends on the machine: such a run
+    cannot be repeated or resumed bit for bit."""
     batch_size: int = 32
     """Examples per process and forward pass."""
     batch_tokens: int | None = None
@@ -40,9 +44,11 @@ class TrainConfig:
     eval_batch_size: int = 64
     """Examples per process and forward pass in evaluation."""
     learning_rate: float = 2e-5
-    """Peak learning rate of AdamW."""
+    """Peak learning rate."""
+    optimizer: Literal["adamw", "sgd"] = "adamw"
+    """sgd has Nesterov momentum of 0.9; usual for convolutional networks, at a rate around 0.1."""
     weight_decay: float = 0.01
-    """Decoupled weight decay; biases and norms are exempt."""
+    """Weight decay (AdamW's is decoupled); biases and norms are exempt."""
     adam_beta2: float = 0.999
     """Memory of AdamW's second moment; Transformers trained from random weights often use 0.98."""
     schedule: Literal["linear", "cosine", "constant", "inverse_sqrt"] = "linear"
@@ -51,6 +57,9 @@ class TrainConfig:
     """Share of all optimizer steps in which the learning rate rises from 0 to its peak."""
     max_grad_norm: float | None = 1.0
     """Gradients are scaled down to this global norm; null switches it off."""
+    ema: float | None = None
+    """Evaluate and save an exponential moving average of the weights, which keeps this share of
+    itself at every update, such as 0.999; null: the weights themselves."""
     mixed_precision: Literal["no", "bf16", "fp16"] | None = None
     """Autocast precision; null takes what `accelerate launch` was told, else full fp32."""
     group_by_length: bool = True
@@ -364,6 +373,13 @@ def check_values(config: RunConfig) -> None:
         raise UserError(
             f"--train.adam_beta2 {train.adam_beta2}: expected a number from 0 up to, but not "
             "including, 1"
+        )
+    if train.max_seconds is not None and not train.max_seconds > 0:
+        raise UserError(f"--train.max_seconds {train.max_seconds}: expected a number above 0")
+    if train.ema is not None and not 0 < train.ema < 1:
+        raise UserError(
+            f"--train.ema {train.ema}: expected a number between 0 and 1, such as 0.999, or null "
+            "for the weights themselves"
         )
     if train.max_grad_norm is not None and not train.max_grad_norm > 0:
         raise UserError(

@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from accelerate import Accelerator
-from accelerate.utils import broadcast_object_list, send_to_device
+from accelerate.utils import DistributedType, broadcast_object_list, send_to_device
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -36,6 +36,7 @@ from toolkit.checkpoint import CheckpointStore
 from toolkit.config import TrainConfig
 from toolkit.console import notify
 from toolkit.dry_run import end_dry_run
+from toolkit.ema import WeightAverage
 from toolkit.errors import UserError
 from toolkit.evaluation import Metric, Outputs, predict
 from toolkit.objectives import Batch, Objective
@@ -117,6 +118,22 @@ class Training:
     state: TrainState
     best_outputs: Outputs | None = None
     padded: np.ndarray | None = None  # tokens per row and sequence, for batches by tokens
+    average: WeightAverage | None = None
+
+    @property
+    def time_used(self) -> float:
+        """Share of `max_seconds` that is used up; 0 without a limit."""
+        limit = self.run.config.train.max_seconds
+        return 0.0 if limit is None else self.state.seconds / limit
+
+    @property
+    def at_end(self) -> bool:
+        """The last step is done, or the time is up."""
+        return self.state.step >= self.total_steps or self.time_used >= 1
+
+    def evaluated_weights(self) -> AbstractContextManager[None]:
+        """Inside the block the model has the weights that count: their average, if one is kept."""
+        return nullcontext() if self.average is None else self.average.in_place()
 
 
 def fit(
@@ -156,26 +173,33 @@ def fit(
         run.begin()
     model, optimizer = accelerator.prepare(model, optimizer)
     store = CheckpointStore(run.directory / "checkpoints", accelerator, train.keep_checkpoints)
+    average = _start_average(accelerator, model, train.ema)
     # From here on every process draws its own dropout masks.
     torch.manual_seed(run.config.seed + accelerator.process_index)
     state = _resume(run, store) if run.resumed else TrainState(processes=accelerator.num_processes)
     training = Training(
         run, model, optimizer, data, objective, collate, collate_validation or collate, metric,
         steps_per_epoch, total_steps, row_lengths(data.train), state, padded=padded,
+        average=average,
     )  # fmt: skip
     if run.config.dry_run:
         end_dry_run(_try_one_batch(training))
     model.train()
-    with progress_bar("training", total_steps, done=state.step) as display:
+    limit = train.max_seconds
+    what, total = ("training", total_steps) if limit is None else ("seconds", math.ceil(limit))
+    with progress_bar(what, total, done=_progress(training)) as display:
         started = time.perf_counter()
         for step in training_steps(training):
             report = train_step(training, step)
             # With the preparation of the batches, without evaluations and checkpoints.
+            before = _progress(training)
             _account(training, step, time.perf_counter() - started)
-            _report(training, report, display)
+            _report(training, report, display, _progress(training) - before)
             _evaluate_and_save(training, step, store)
             started = time.perf_counter()
     _restore_best(store, state)
+    if average is not None:
+        average.exchange()
     direction = "highest" if metric.higher_is_better else "lowest"
     selection = f"{direction} validation {metric.selection}"
     best_model = accelerator.unwrap_model(model)
@@ -219,11 +243,11 @@ def count_steps(
 def training_steps(training: Training) -> Iterator[Step]:
     """Yield the steps that are left, until the last one or an early stop."""
     state = training.state
-    while state.step < training.total_steps and not state.stopped_early:
+    while not training.at_end and not state.stopped_early:
         epoch, done = divmod(state.step, training.steps_per_epoch)
         for step in _epoch_steps(training, epoch, done):
             yield step
-            if state.step >= training.total_steps or state.stopped_early:
+            if training.at_end or state.stopped_early:
                 return
 
 
@@ -272,9 +296,9 @@ def train_step(training: Training, step: Step) -> dict[str, float]:
     """
     accelerator, model, state = training.run.accelerator, training.model, training.state
     train = training.run.config.train
-    learning_rate = train.learning_rate * schedule_factor(
-        state.updates, training.total_steps, train
-    )
+    # Where time runs out before the steps do, the schedule follows the time.
+    updates = max(state.updates, training.time_used * training.total_steps)
+    learning_rate = train.learning_rate * schedule_factor(updates, training.total_steps, train)
     for group in training.optimizer.param_groups:
         group["lr"] = learning_rate
     totals = _global_counts(accelerator, training.objective, step)
@@ -301,12 +325,15 @@ def train_step(training: Training, step: Step) -> dict[str, float]:
         raise UserError(_not_finite("gradient norm", norm, step, state, learning_rate))
     training.optimizer.step()
     training.optimizer.zero_grad()
-    state.updates += not accelerator.optimizer_step_was_skipped
+    if not accelerator.optimizer_step_was_skipped:
+        state.updates += 1
+        if training.average is not None:
+            training.average.update()
     return report
 
 
 def build_optimizer(model: nn.Module, train: TrainConfig) -> Optimizer:
-    """AdamW over the parameters that are trained; biases and norms are not decayed.
+    """The optimizer of the parameters that are trained; biases and norms are not decayed.
 
     Norms and biases are the vectors among the parameters (Devlin et al. 2019, appendix A.2, and
     HuggingFace's Trainer exempt the same ones).
@@ -321,12 +348,37 @@ def build_optimizer(model: nn.Module, train: TrainConfig) -> Optimizer:
         {"params": [p for p in trained if p.ndim > 1], "weight_decay": train.weight_decay},
         {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
     ]
+    groups = [group for group in groups if group["params"]]
+    if train.optimizer == "sgd":
+        return torch.optim.SGD(
+            groups, lr=train.learning_rate, momentum=0.9, nesterov=True, fused=True
+        )
     return torch.optim.AdamW(
-        [g for g in groups if g["params"]],
+        groups,
         lr=train.learning_rate,
         betas=(0.9, train.adam_beta2),
         fused=True,
     )
+
+
+def _start_average(
+    accelerator: Accelerator, model: nn.Module, decay: float | None
+) -> WeightAverage | None:
+    """The average of the prepared model's weights; checkpoints hold it from now on.
+
+    Raises:
+        UserError: the weights are divided among processes.
+    """
+    if decay is None:
+        return None
+    if accelerator.distributed_type in (DistributedType.FSDP, DistributedType.DEEPSPEED):
+        raise UserError(
+            f"--train.ema {decay}: with {accelerator.distributed_type.value} no process has all "
+            "weights to average. Leave it out, or launch with DDP."
+        )
+    average = WeightAverage(accelerator.unwrap_model(model), decay)
+    accelerator.register_for_checkpointing(average)
+    return average
 
 
 def _global_counts(accelerator: Accelerator, objective: Objective, step: Step) -> Tensor:
@@ -385,8 +437,16 @@ def _forget_damaged_best(store: CheckpointStore, state: TrainState) -> None:
         state.best_step, state.best_metrics, state.waited = None, {}, 0
 
 
+def _progress(training: Training) -> int:
+    """What the progress display counts: steps, or whole seconds where they are limited."""
+    limited = training.run.config.train.max_seconds is not None
+    return int(training.state.seconds) if limited else training.state.step
+
+
 def _account(training: Training, step: Step, seconds: float) -> None:
-    state = training.state
+    state, accelerator = training.state, training.run.accelerator
+    if training.run.config.train.max_seconds is not None and accelerator.num_processes > 1:
+        (seconds,) = broadcast_object_list([seconds])  # all stop at the same step
     state.step += 1
     state.epoch = step.epoch
     state.seconds += seconds
@@ -395,18 +455,22 @@ def _account(training: Training, step: Step, seconds: float) -> None:
         state.tokens += int(training.lengths[step.rows].sum())
 
 
-def _report(training: Training, report: dict[str, float], display: Display) -> None:
+def _report(
+    training: Training, report: dict[str, float], display: Display, progress_made: int
+) -> None:
     state, run = training.state, training.run
     unit, count = ("tokens", state.tokens) if state.tokens else ("examples", state.examples)
-    display.advance(1, f"loss {report['loss']:.4f}  {count / state.seconds:,.0f} {unit}/s")
-    if state.step % run.config.train.log_every == 0 or state.step in (1, training.total_steps):
+    display.advance(
+        progress_made, f"loss {report['loss']:.4f}  {count / state.seconds:,.0f} {unit}/s"
+    )
+    if state.step % run.config.train.log_every == 0 or state.step == 1 or training.at_end:
         progress = {"step": state.step, "epoch": state.epoch, "seconds": round(state.seconds, 3)}
         run.log(progress | report | {"tokens": state.tokens, "examples": state.examples})
 
 
 def _evaluate_and_save(training: Training, step: Step, store: CheckpointStore) -> None:
     state, train = training.state, training.run.config.train
-    at_end = state.step == training.total_steps
+    at_end = training.at_end
     if train.evaluate_every is None:
         evaluate = step.last_of_epoch or at_end
     else:
@@ -423,19 +487,21 @@ def _evaluate_and_save(training: Training, step: Step, store: CheckpointStore) -
 def _evaluate(training: Training) -> bool:
     """Evaluate, log, and update best and patience; True when this is the best so far."""
     run, state, metric = training.run, training.state, training.metric
-    outputs = predict(
-        training.model,
-        training.data.validation,
-        compute=training.objective.outputs,
-        collate=training.collate_validation,
-        accelerator=run.accelerator,
-        batch_size=run.config.train.eval_batch_size,
-    )
+    with training.evaluated_weights():
+        outputs = predict(
+            training.model,
+            training.data.validation,
+            compute=training.objective.outputs,
+            collate=training.collate_validation,
+            accelerator=run.accelerator,
+            batch_size=run.config.train.eval_batch_size,
+        )
     values = [metric(outputs)]
     if run.accelerator.num_processes > 1:
         values = broadcast_object_list(values)  # one decision for all, whatever rounding does
     metrics = values[0]
-    run.log({"step": state.step, "epoch": state.epoch, "validation": metrics})
+    progress = {"step": state.step, "epoch": state.epoch, "seconds": round(state.seconds, 3)}
+    run.log(progress | {"validation": metrics})
     sign = 1 if metric.higher_is_better else -1
     best = state.best_metrics.get(metric.selection)
     improved = best is None or sign * metrics[metric.selection] > sign * best

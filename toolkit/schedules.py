@@ -7,13 +7,13 @@ import math
 from toolkit.config import TrainConfig
 
 
-def schedule_factor(updates: int, total_steps: int, train: TrainConfig) -> float:
+def schedule_factor(updates: float, total_steps: int, train: TrainConfig) -> float:
     """Share of the peak learning rate for the next update.
 
     It rises from 0 in the warm-up; a linear or cosine schedule is 0 exactly after the last update.
 
     Args:
-        updates: optimizer updates done so far.
+        updates: optimizer updates done so far; a fraction where time is what runs out.
         total_steps: optimizer updates of the whole training.
         train: names the schedule and the share of its warm-up.
     """
