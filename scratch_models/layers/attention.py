@@ -154,20 +154,22 @@ class MultiHeadAttention(nn.Module):
             The output [batch, length, hidden_size] and the weights [batch, heads, length, length]
             (None unless the implementation returns them or `output_attentions`).
         """
+        # Query, key, value, as in HuggingFace's classes: the order decides in which gradients are
+        # summed up, and another rounding grows to another model over many steps of training.
+        query = self.split_heads(self.query(hidden_states))
         key, value = self.keys_and_values(hidden_states if context is None else context)
-        return self.mix(hidden_states, key, value, attention_mask, output_attentions, **kwargs)
+        return self.mix(query, key, value, attention_mask, output_attentions, **kwargs)
 
     def mix(
         self,
-        hidden_states: Tensor,
+        query: Tensor,
         key: Tensor,
         value: Tensor,
         mask: Any,
         output_attentions: bool,
         **kwargs: Any,
     ) -> tuple[Tensor, Tensor | None]:
-        """Ask keys and values [batch, heads, keys, head_dim] for `hidden_states`; as `forward`."""
-        query = self.split_heads(self.query(hidden_states))
+        """Heads [batch, heads, length or keys, head_dim], mixed and put together; as `forward`."""
         heads, weights = self.attend(query, key, value, mask, **kwargs)
         if output_attentions and weights is None:
             # Fused kernels never build the weights: compute them beside the unchanged output.

@@ -45,12 +45,13 @@ class CausalSelfAttention(MultiHeadAttention):
             cache: keys and values of earlier tokens; those of the new ones are added to it.
             **kwargs: handed to the attention implementation.
         """
+        query = self.split_heads(self.query(hidden_states))
         key, value = self.keys_and_values(hidden_states)
         if cache is not None:
             if isinstance(cache, EncoderDecoderCache):
                 cache = cache.self_attention_cache
             key, value = cache.update(key, value, self.layer_idx)
-        return self.mix(hidden_states, key, value, attention_mask, output_attentions, **kwargs)
+        return self.mix(query, key, value, attention_mask, output_attentions, **kwargs)
 
 
 class CrossAttention(MultiHeadAttention):
@@ -84,8 +85,9 @@ class CrossAttention(MultiHeadAttention):
             cache: keys and values of the encoder's output, once computed.
             **kwargs: handed to the attention implementation.
         """
+        query = self.split_heads(self.query(hidden_states))
         key, value = self.remembered(context, cache)
-        return self.mix(hidden_states, key, value, attention_mask, output_attentions, **kwargs)
+        return self.mix(query, key, value, attention_mask, output_attentions, **kwargs)
 
     def remembered(
         self, context: Tensor, cache: EncoderDecoderCache | None
