@@ -22,6 +22,7 @@ ARCHITECTURE = Architecture(
         "masked-lm": "ScratchRobertaForMaskedLM",
         "sequence-classification": "ScratchRobertaForSequenceClassification",
         "token-classification": "ScratchRobertaForTokenClassification",
+        "question-answering": "ScratchRobertaForQuestionAnswering",
     },
     exports=(
         "FirstTokenClassifier",

@@ -19,6 +19,7 @@ from scratch_models.layers.positions import LearnedPositions
 from scratch_models.models.bert.modeling import (
     MaskedLMHead,
     ScratchBertForMaskedLM,
+    ScratchBertForQuestionAnswering,
     ScratchBertForTokenClassification,
     ScratchBertModel,
     ScratchBertPreTrainedModel,
@@ -183,6 +184,21 @@ class ScratchRobertaForTokenClassification(
         self.roberta = ScratchRobertaModel(config, add_pooling_layer=False)
         self.dropout = nn.Dropout(classifier_dropout(config))
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+
+class ScratchRobertaForQuestionAnswering(
+    ScratchRobertaPreTrainedModel, ScratchBertForQuestionAnswering
+):
+    """RoBERTa that marks where the answer starts and ends."""
+
+    huggingface_class = "RobertaForQuestionAnswering"
+
+    def __init__(self, config: RobertaConfig) -> None:
+        ScratchRobertaPreTrainedModel.__init__(self, config)
+        self.num_labels = config.num_labels
+        self.roberta = ScratchRobertaModel(config, add_pooling_layer=False)
+        self.qa_outputs = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
 
