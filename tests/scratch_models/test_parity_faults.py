@@ -9,7 +9,11 @@ import pytest
 import torch
 from torch import nn
 
-from scratch_models import ScratchBertForPreTraining
+from scratch_models import ScratchBertForPreTraining, ScratchPreTrainedModel
+from scratch_models.hub.architecture import architectures
+from scratch_models.layers.attention import MultiHeadAttention
+from scratch_models.layers.cached_attention import CausalSelfAttention
+from scratch_models.layers.feed_forward import FeedForward
 from scratch_models.layers.stack import pre_norm
 from scratch_models.models.bert import modeling
 from scratch_models.parity import (
@@ -18,8 +22,10 @@ from scratch_models.parity import (
     check_checkpoint,
     compare_computing,
     compare_saving,
+    example_batches,
+    load_pair,
 )
-from scratch_models.parity.inputs import example_batches
+from scratch_models.parity.grid import write_random_checkpoint
 
 
 def wrong_gelu(model: ScratchBertForPreTraining) -> None:
@@ -115,6 +121,168 @@ def test_a_planted_fault_is_found_where_it_shows(fault, tiny_config, tiny_pair) 
     rows = compare_computing(scratch, reference, example_batches(config, "pretraining"))
     missed = {row.stage for row in rows if not row.passed}
     assert FAULTS[fault] in missed
+
+
+def parts(model: nn.Module, kind: type[nn.Module]) -> list:
+    return [module for module in model.modules() if isinstance(module, kind)]
+
+
+def another_activation(model: ScratchPreTrainedModel) -> None:
+    parts(model, FeedForward)[-1].activation = nn.GELU(approximate="none")
+
+
+def the_tanh_gelu(model: ScratchPreTrainedModel) -> None:
+    parts(model, FeedForward)[-1].activation = nn.GELU(approximate="tanh")
+
+
+def another_eps(model: ScratchPreTrainedModel) -> None:
+    parts(model, nn.LayerNorm)[1].eps = 1e-3
+
+
+def another_scale(model: ScratchPreTrainedModel) -> None:
+    parts(model, MultiHeadAttention)[-1].scale *= 1.001
+
+
+def one_key_of_the_future(model: ScratchPreTrainedModel) -> None:
+    attention = parts(model, CausalSelfAttention)[0]
+    attend = attention.attend
+
+    def attend_to_one_more(query, key, value, mask, **kwargs):
+        if mask is None:
+            mask = torch.ones(query.shape[2], key.shape[2], dtype=torch.bool).tril()[None, None]
+        return attend(query, key, value, mask | mask.roll(-1, dims=-2), **kwargs)
+
+    attention.attend = attend_to_one_more
+
+
+def positions_one_further(model: ScratchPreTrainedModel) -> None:
+    table = next(m for name, m in model.named_modules() if name.endswith("position")).weight
+    table.data = table.data.roll(1, dims=0)
+
+
+def patches_one_further(model: ScratchPreTrainedModel) -> None:
+    position = model.vit.embeddings.position
+    position.data = position.data.roll(1, dims=1)
+
+
+def transposed_query(model: ScratchPreTrainedModel) -> None:
+    weight = parts(model, MultiHeadAttention)[-1].query.weight
+    weight.data = weight.data.T.contiguous()
+
+
+def transposed_kernel(model: ScratchPreTrainedModel) -> None:
+    weight = parts(model, nn.Conv2d)[-1].weight
+    weight.data = weight.data.transpose(2, 3).contiguous()
+
+
+def head_of_its_own(model: ScratchPreTrainedModel) -> None:
+    model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
+
+
+def unscaled_embeddings(model: ScratchPreTrainedModel) -> None:
+    model.model.encoder.embeddings.scale = 1.0
+
+
+def beams_that_keep_their_past(model: ScratchPreTrainedModel) -> None:
+    def forget_to_reorder(module, args, kwargs) -> None:
+        if kwargs.get("cache") is not None:
+            kwargs["cache"].reorder_cache = lambda beams: None
+
+    model.register_forward_pre_hook(forget_to_reorder, with_kwargs=True)
+
+
+def every_step_at_position_0(model: ScratchPreTrainedModel) -> None:
+    """Positions that do not go on from the cache."""
+    position = next(
+        m for name, m in reversed([*model.named_modules()]) if name.endswith("position")
+    )
+    find = position.forward
+    position.forward = lambda length, position_ids=None: find(
+        length, torch.arange(length)[None] if length == 1 else position_ids
+    )
+
+
+def a_detour_beyond_float16(model: ScratchPreTrainedModel) -> None:
+    parts(model, nn.LayerNorm)[0].register_forward_hook(lambda m, args, out: out * 1e5 / 1e5)
+
+
+def statistics_that_move_faster(model: ScratchPreTrainedModel) -> None:
+    parts(model, nn.BatchNorm2d)[0].momentum = 0.2
+
+
+def another_relu(model: ScratchPreTrainedModel) -> None:
+    model.resnet.stages[0].blocks[0].activation = nn.LeakyReLU(1e-3)
+
+
+def another_eps_of_batches(model: ScratchPreTrainedModel) -> None:
+    parts(model, nn.BatchNorm2d)[-1].eps = 1e-3
+
+
+GPT2 = ("gpt2", "causal-lm")
+VIT = ("vit", "image-classification")
+TRANSFORMER = ("marian", "seq2seq-lm")
+RESNET = ("resnet", "image-classification")
+FORWARD, GENERATION = ("forward",), ("generation",)
+
+
+@pytest.mark.parametrize(
+    ("model", "fault", "comparisons", "stage", "row"),
+    [
+        (GPT2, another_activation, FORWARD, "hidden states", "layer 2"),
+        (VIT, the_tanh_gelu, FORWARD, "hidden states", "layer 2"),
+        (TRANSFORMER, another_activation, FORWARD, "hidden states", "decoder layer 2"),
+        (RESNET, another_relu, FORWARD, "hidden states", "layer 1"),
+        (GPT2, another_eps, FORWARD, "hidden states", "layer 1"),
+        (VIT, another_eps, FORWARD, "hidden states", "layer 1"),
+        (TRANSFORMER, another_eps, FORWARD, "hidden states", "encoder layer 1"),
+        (RESNET, another_eps_of_batches, FORWARD, "hidden states", "layer 3"),
+        (GPT2, another_scale, FORWARD, "attention maps", "layer 2"),
+        (VIT, another_scale, FORWARD, "attention maps", "layer 2"),
+        (TRANSFORMER, another_scale, FORWARD, "attention maps", "cross layer 2"),
+        (GPT2, one_key_of_the_future, FORWARD, "hidden states", "layer 1"),
+        (TRANSFORMER, one_key_of_the_future, FORWARD, "hidden states", "decoder layer 1"),
+        (GPT2, positions_one_further, FORWARD, "hidden states", "embeddings"),
+        (VIT, patches_one_further, FORWARD, "hidden states", "embeddings"),
+        (TRANSFORMER, positions_one_further, FORWARD, "hidden states", "encoder embeddings"),
+        (GPT2, transposed_query, FORWARD, "attention maps", "layer 2"),
+        (VIT, transposed_query, FORWARD, "attention maps", "layer 2"),
+        (TRANSFORMER, transposed_query, FORWARD, "attention maps", "cross layer 2"),
+        (RESNET, transposed_kernel, FORWARD, "hidden states", "layer 3"),
+        (GPT2, head_of_its_own, ("gradients",), "gradients", "transformer.token.weight"),
+        (TRANSFORMER, head_of_its_own, ("gradients",), "gradients", "model.embedding.weight"),
+        (TRANSFORMER, unscaled_embeddings, FORWARD, "hidden states", "encoder embeddings"),
+        (GPT2, beams_that_keep_their_past, GENERATION, "generation", "beams: logits"),
+        (TRANSFORMER, beams_that_keep_their_past, GENERATION, "generation", "beams: logits"),
+        (GPT2, every_step_at_position_0, GENERATION, "generation", "greedy: logits"),
+        (TRANSFORMER, every_step_at_position_0, GENERATION, "generation", "greedy: logits"),
+        (GPT2, a_detour_beyond_float16, ("half precision",), "half precision", "float16: values"),
+        (VIT, a_detour_beyond_float16, ("half precision",), "half precision", "float16: values"),
+        (RESNET, statistics_that_move_faster, ("SGD",), "after 10 SGD steps", "resnet.stem.norm."),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else getattr(value, "__name__", ""),
+)
+def test_a_fault_of_any_architecture_is_found_where_it_shows(
+    model, fault, comparisons, stage, row, tmp_path
+) -> None:
+    model_type, head = model
+    write_random_checkpoint(tmp_path, architectures()[model_type], head)
+    pair = load_pair(tmp_path, head)
+    batches = example_batches(pair.scratch.config, head)
+    pair.scratch.eval()
+    fault(pair.scratch)
+    rows = compare_computing(pair.scratch, pair.reference, batches, comparisons)
+    missed = [(r.stage, r.name) for r in rows if not r.passed]
+    assert any(s == stage and name.startswith(row) for s, name in missed), missed
+
+
+@pytest.mark.parametrize(("model_type", "head"), [GPT2, VIT, TRANSFORMER, RESNET])
+def test_without_a_fault_these_comparisons_pass(model_type, head, tmp_path) -> None:
+    write_random_checkpoint(tmp_path, architectures()[model_type], head)
+    pair = load_pair(tmp_path, head)
+    batches = example_batches(pair.scratch.config, head)
+    comparisons = ("forward", "gradients", "half precision", "generation", "SGD")
+    rows = compare_computing(pair.scratch, pair.reference, batches, comparisons)
+    assert all(row.passed for row in rows)
 
 
 @pytest.mark.parametrize(
