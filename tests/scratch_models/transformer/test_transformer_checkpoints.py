@@ -194,6 +194,9 @@ def test_resizing_shared_embeddings(tokens, multiple, marian_pair, tmp_path) -> 
         reference.final_logits_bias = torch.nn.Buffer(bias.clone())
     assert_equal_models(scratch, reference)
     assert scratch.config.vocab_size == scratch.config.decoder_vocab_size == size
+    shared = scratch.model.embedding
+    assert shared.num_embeddings == size
+    assert scratch.get_input_embeddings() is scratch.get_decoder().get_input_embeddings() is shared
     ids = torch.tensor([[3, 45, 7]])
     labels = torch.tensor([[9, size - 1]])
     ours, theirs = scratch(ids, labels=labels), reference(ids, labels=labels)
