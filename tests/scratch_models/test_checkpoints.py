@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file, load_model, save_file, save_model
+from safetensors.torch import load_file, save_file
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -21,8 +21,6 @@ from transformers import (
     BertModel,
     RobertaConfig,
     RobertaModel,
-    Trainer,
-    TrainingArguments,
 )
 
 from scratch_models import (
@@ -196,18 +194,6 @@ def test_sharded_saves_load_in_huggingface(pretrained, tmp_path) -> None:
     assert_same_outputs(scratch, BertForPreTraining.from_pretrained(tmp_path / "out").eval())
 
 
-def test_label_names_reach_the_saved_config(tiny_config, tmp_path) -> None:
-    names = {0: "负面", 1: "正面"}
-    config = tiny_config(id2label=names, label2id={v: k for k, v in names.items()})
-    ScratchBertForSequenceClassification(config).save_pretrained(tmp_path)
-    saved = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
-    assert saved["id2label"] == {"0": "负面", "1": "正面"}
-    assert saved["label2id"] == {"负面": 0, "正面": 1}
-    assert saved["architectures"] == ["BertForSequenceClassification"]
-    loaded = ScratchBertForSequenceClassification.from_pretrained(tmp_path)
-    assert loaded.config.id2label == names
-
-
 def test_a_push_uploads_the_config_with_huggingface_s_class(
     tiny_config, tmp_path, monkeypatch
 ) -> None:
@@ -257,17 +243,6 @@ def test_a_config_without_model_type_is_given_the_benefit_of_the_doubt(pretraine
     assert_same_outputs(ScratchBertForPreTraining.from_pretrained(folder).eval(), model)
 
 
-@pytest.mark.parametrize("head", HEADS)
-def test_safetensors_own_save_and_load_keep_tied_weights(head: str, tiny_config, tmp_path) -> None:
-    """What accelerate's save_state and load_state do."""
-    saved, loaded = (scratch_class("bert", head)(tiny_config()).eval() for _ in range(2))
-    save_model(saved, str(tmp_path / "model.safetensors"))
-    assert load_model(loaded, tmp_path / "model.safetensors") == (set(), [])
-    assert_same_outputs(loaded, saved)
-    loaded.tie_weights()
-    assert_same_outputs(loaded, saved)
-
-
 def test_a_file_with_the_decoder_s_name_for_the_tied_matrix_loads(tiny_config) -> None:
     reference = BertForMaskedLM(tiny_config()).eval()
     state = reference.state_dict()
@@ -302,71 +277,6 @@ def test_load_state_dict_still_refuses_what_does_not_fit(tiny_config) -> None:
     del state["encoder.layer.1.attention.self.key.bias"]
     with pytest.raises(RuntimeError, match=r"layers\.1\.attention\.key\.bias"):
         scratch.load_state_dict(state)
-
-
-class Examples(torch.utils.data.Dataset):
-    def __len__(self) -> int:
-        return 16
-
-    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
-        generator = torch.Generator().manual_seed(index)
-        ids = torch.randint(61, (8,), generator=generator)
-        return {"input_ids": ids, "labels": torch.tensor(index % 2)}
-
-
-def test_transformers_trainer_resumes_where_it_stopped(tiny_config, tmp_path) -> None:
-    """It reads its checkpoint back with a plain load_state_dict, in HuggingFace's names."""
-
-    def train(resume: Path | None):
-        torch.manual_seed(0 if resume is None else 9)
-        model = ScratchBertForSequenceClassification(tiny_config())
-        arguments = TrainingArguments(
-            output_dir=str(tmp_path / "run"),
-            max_steps=4,
-            save_steps=2,
-            per_device_train_batch_size=4,
-            lr_scheduler_type="constant",
-            use_cpu=True,
-            report_to=[],
-            disable_tqdm=True,
-            seed=3,
-        )
-        trainer = Trainer(model, arguments, train_dataset=Examples())
-        trainer.train(resume_from_checkpoint=str(resume) if resume else None)
-        return model.state_dict()
-
-    uninterrupted = train(None)
-    resumed = train(tmp_path / "run" / "checkpoint-2")
-    for name, tensor in uninterrupted.items():
-        assert torch.equal(tensor, resumed[name]), name
-
-
-def test_transformers_trainer_accumulates_to_the_gradient_of_one_batch(
-    tiny_config, tmp_path
-) -> None:
-    def train(batch: int, accumulate: int):
-        torch.manual_seed(0)
-        no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-        model = ScratchBertForSequenceClassification(tiny_config(**no_dropout))
-        arguments = TrainingArguments(
-            output_dir=str(tmp_path),
-            max_steps=2,
-            per_device_train_batch_size=batch,
-            gradient_accumulation_steps=accumulate,
-            optim="sgd",
-            learning_rate=0.1,
-            max_grad_norm=0.0,
-            use_cpu=True,
-            report_to=[],
-            disable_tqdm=True,
-            save_strategy="no",
-        )
-        Trainer(model, arguments, train_dataset=Examples()).train()
-        return model.state_dict()
-
-    at_once, in_parts = train(8, 1), train(2, 4)
-    for name, tensor in at_once.items():
-        torch.testing.assert_close(tensor, in_parts[name], atol=1e-6, rtol=1e-5)
 
 
 PLAIN_TRANSFORMERS = """

@@ -16,6 +16,8 @@ def test_names_in_any_script_are_saved_and_read(classifier, tmp_path) -> None:
     saved = json.loads(text)
     assert saved["id2label"] == {"0": "负面", "1": "正面"}
     assert saved["label2id"] == NUMBERS
+    known = classifier.reference_class or classifier.own_class
+    assert saved["architectures"] == [known.__name__]
     for reader in filter(None, (classifier.own_class, classifier.reference_class)):
         config = reader.from_pretrained(tmp_path).config
         assert config.id2label == NAMES
