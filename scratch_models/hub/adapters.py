@@ -33,7 +33,7 @@ _UPDATE = re.compile(
     r"(?P<layer>.+)\.(?P<kind>lora_A\.weight|lora_B\.(weight|bias)|lora_embedding_[AB]"
     r"|lora_magnitude_vector(\.weight)?|base_layer\.bias)"
 )
-_NAMES_A_LAYER = ("target_parameters", "layer_replication", "trainable_token_indices")
+_MORE_THAN_LAYERS = ("target_parameters", "layer_replication", "trainable_token_indices")
 _PLAIN_STARTS = (True, False, "gaussian", "orthogonal", "eva")
 
 
@@ -188,7 +188,7 @@ def _module(parameter: str) -> str:
 def _check_settings(settings: Mapping[str, Any]) -> None:
     if settings.get("peft_type", "LORA") != "LORA":
         raise ValueError(f"it is a {settings['peft_type']} adapter: only LoRA and DoRA convert.")
-    for name in _NAMES_A_LAYER:
+    for name in _MORE_THAN_LAYERS:
         if settings.get(name):
             raise ValueError(f"its {name} act on more than the weights of linear layers.")
     start = settings.get("init_lora_weights", True)
