@@ -68,15 +68,14 @@ class ParityReport:
         """The largest difference among values, gradients and trained models, where compared.
 
         `forward` (hidden states, attention maps, outputs with the loss, caches), `gradients` and
-        `training` (losses, outputs and weights after it); infinite or NaN where one is.
+        `training` (losses, outputs and weights after it); infinite where one is, or is NaN.
         """
         found: dict[str, float] = {}
         for row in self.rows:
             subject = "training" if row.stage.startswith("after ") else _SUBJECTS.get(row.stage)
             if subject is not None:
-                # Anything beside a NaN is no larger than it.
-                before = found.get(subject, 0.0)
-                found[subject] = before if before >= row.difference else row.difference
+                difference = math.inf if math.isnan(row.difference) else row.difference
+                found[subject] = max(found.get(subject, 0.0), difference)
         return found
 
     def to_dict(self) -> dict[str, Any]:

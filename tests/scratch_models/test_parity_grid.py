@@ -5,14 +5,16 @@ Architectures are found in their folders; a new one is tested without an edit he
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 import torch
+from transformers import PreTrainedConfig
 
 from scratch_models.hub.architecture import Architecture, architectures
 from scratch_models.hub.mapping import to_own_names
-from scratch_models.parity import ParityReport
+from scratch_models.parity import ParityReport, ParityRow, example_batches
 from scratch_models.parity.check import COMPARISONS
 from scratch_models.parity.grid import (
     DEFAULT,
@@ -151,6 +153,70 @@ def test_without_a_choice_all_is_compared(monkeypatch) -> None:
     variants = list(variants_of(ARCHITECTURES["resnet"]))
     heads = ["model", "image-classification"]
     assert asked == [(h, v, "none", COMPARISONS) for h in heads for v in variants]
+
+
+def tiny_config(model_type: str, head: str, **changes: Any) -> PreTrainedConfig:
+    own_class, _ = classes_to_compare(model_type, head)
+    return own_class.config_class(**config_fields(ARCHITECTURES[model_type], head, **changes))
+
+
+@pytest.mark.parametrize(("model_type", "head"), [("bert", "masked-lm"), ("gpt2", "causal-lm")])
+def test_texts_are_padded_right_left_wholly_and_not_at_all(model_type: str, head: str) -> None:
+    right, left, whole = example_batches(tiny_config(model_type, head), head)
+    assert right["attention_mask"].sum(1).tolist() == [16, 11, 3, 16]
+    assert right["attention_mask"][:, 0].all()
+    assert left["attention_mask"].sum(1).tolist() == [9, 5, 0, 7]
+    assert left["attention_mask"][[0, 1, 3], -1].all()
+    assert left["position_ids"][1].tolist() == [0, 0, 0, 0, 0, 1, 2, 3, 4]
+    assert "attention_mask" not in whole
+    assert ("token_type_ids" in right) == (model_type == "bert")
+    if head == "causal-lm":
+        real = right["attention_mask"].bool()
+        assert torch.equal(right["labels"][real], right["input_ids"][real])
+        assert (right["labels"][~real] == -100).all()
+
+
+def test_a_decoder_without_padding_token_classifies_texts_one_by_one() -> None:
+    config = tiny_config("gpt2", "sequence-classification", pad_token_id=None)
+    batches = example_batches(config, "sequence-classification")
+    assert {len(batch["input_ids"]) for batch in batches} == {1}
+    report = check_random(ARCHITECTURES["gpt2"], "sequence-classification", pad_token_id=None)
+    assert_equal(report)
+
+
+def test_sources_and_targets_are_of_every_kind() -> None:
+    config = tiny_config("marian", "seq2seq-lm")
+    batches = example_batches(config, "seq2seq-lm")
+    assert all((batch["labels"] == -100).any() for batch in batches[:2])
+    assert ["decoder_input_ids" in batch for batch in batches] == [False, True, False]
+    assert not batches[1]["attention_mask"][2].any()
+    bodies = example_batches(tiny_config("marian", "model"), "model")
+    assert all("labels" not in batch and "decoder_input_ids" in batch for batch in bodies)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "changes", "shapes"),
+    [
+        ("vit", {}, [(4, 3, 16, 16), (4, 3, 24, 16)]),
+        ("vit", {"image_size": (16, 40), "num_channels": 1}, [(4, 1, 16, 40), (4, 1, 16, 40)]),
+        ("vit", {"image_size": 224, "patch_size": 16}, [(2, 3, 224, 224), (2, 3, 48, 32)]),
+        ("resnet", {}, [(4, 3, 32, 32), (4, 3, 40, 33)]),
+    ],
+)
+def test_images_have_the_config_s_size_and_others(model_type: str, changes: Any, shapes) -> None:
+    head = "image-classification"
+    batches = example_batches(tiny_config(model_type, head, **changes), head)
+    assert [tuple(batch["pixel_values"].shape) for batch in batches] == shapes
+    stretched = shapes[0] != shapes[1] and model_type == "vit"
+    assert batches[1].get("interpolate_pos_encoding", False) == stretched
+
+
+def test_a_largest_difference_is_infinite_where_one_is_undefined() -> None:
+    report = ParityReport("m", "S", "H", "sdpa", 1)
+    differences = [0.5, math.nan, 0.25]
+    report.rows = [ParityRow("outputs", str(d), d, 1.0) for d in differences]
+    assert report.largest_difference == {"forward": math.inf}
+    assert report.to_dict()["largest_difference"] == {"forward": None}
 
 
 def test_the_largest_differences_sum_a_report_up() -> None:
