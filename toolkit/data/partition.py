@@ -32,10 +32,12 @@ def remove_leaks(splits: dict[str, LabelledRows], keep: bool) -> dict[str, dict[
         }
         leaked |= overlap.training_rows
         if overlap.normalized:
+            other = overlap.opposite_label
+            labels = f", {other} with another label" if other else ""
             notify(
                 f"warning: {overlap.normalized} of {len(splits[name])} {name} texts also stand in "
-                f"the training rows ({overlap.exact} letter for letter, {overlap.opposite_label} "
-                f"with another label); {count_rows(len(overlap.training_rows))} of training "
+                f"the training rows ({overlap.exact} letter for letter{labels}); "
+                f"{count_rows(len(overlap.training_rows))} of training "
                 f"{'kept' if keep else 'removed'}."
             )
     if all(name in splits for name in HELD_OUT):

@@ -42,14 +42,21 @@ class Source:
 
 
 def read_source(
-    dataset: str, *, validation_file: str | None = None, test_file: str | None = None
+    dataset: str,
+    *,
+    hub_config: str | None = None,
+    validation_file: str | None = None,
+    test_file: str | None = None,
 ) -> Source:
     """Read `dataset`, and the held-out files given beside it.
+
+    Args:
+        hub_config: which configuration of a data set on the Hub that has several.
 
     Raises:
         UserError: nothing of that name, or it cannot be read.
     """
-    source = _read(dataset)
+    source = _read(dataset, hub_config)
     tables = dict(source.tables)
     for name, file in (("validation", validation_file), ("test", test_file)):
         if file is None:
@@ -60,7 +67,7 @@ def read_source(
     return replace(source, tables=tables)
 
 
-def _read(dataset: str) -> Source:
+def _read(dataset: str, hub_config: str | None) -> Source:
     if dataset.startswith("demo:"):
         return _read_demo(dataset)
     path = Path(dataset).expanduser()
@@ -68,7 +75,7 @@ def _read(dataset: str) -> Source:
         return _read_folder(path)
     if path.is_file() or _looks_like_a_path(dataset):
         return Source({"train": read_table(path)})
-    return _read_hub(dataset)
+    return _read_hub(dataset, hub_config)
 
 
 def _looks_like_a_path(name: str) -> bool:
@@ -122,13 +129,13 @@ def _join(paths: list[Path], split: str) -> Table:
     return Table(columns, f"{paths[0].parent}/{split}", "row", positions, class_names)
 
 
-def _read_hub(name: str) -> Source:
+def _read_hub(name: str, config: str | None) -> Source:
     failure = hub_failure()
     import datasets
 
     try:
         with quiet_datasets():
-            loaded = datasets.load_dataset(name)
+            loaded = datasets.load_dataset(*[name] if config is None else [name, config])
     except Exception as error:  # the library raises its own, huggingface_hub's and plain OS errors
         raise UserError(_hub_error(name, failure, error)) from error
     splits = {SPLIT_NAMES.get(key, key): split for key, split in loaded.items()}
