@@ -277,6 +277,8 @@ class ScratchGPT2LMHeadModel(ScratchGPT2PreTrainedModel, LimitedPositionsGenerat
         super().__init__(config)
         self.transformer = ScratchGPT2Model(config)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        # Else transformers guesses it, rightly, with a warning that breaks a compiled graph.
+        self.loss_type = "ForCausalLM"
         self.post_init()
 
     @can_return_tuple
