@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 from scratch_models.hub import architecture
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # for editors and type checkers; another architecture works without
+    from scratch_models.baselines.cifar_resnet.modeling import (
+        ScratchCifarResNetConfig,
+        ScratchCifarResNetForImageClassification,
+    )
     from scratch_models.baselines.lstm.modeling import (
         ScratchLSTMConfig,
         ScratchLSTMForSequenceClassification,
     )
+    from scratch_models.baselines.resnet.modeling import (
+        ScratchResNetForImageClassification,
+        ScratchResNetModel,
+    )
+    from scratch_models.hub.adapters import Adapter
     from scratch_models.hub.architecture import Architecture
     from scratch_models.hub.auto import (
         disable,
@@ -22,12 +31,15 @@ if TYPE_CHECKING:
         scratch_class,
     )
     from scratch_models.hub.base import ScratchPreTrainedModel
+    from scratch_models.hub.generation import LimitedPositionsGenerationMixin
     from scratch_models.hub.mapping import AlsoNamed, OldName, Rename, TransposedLinears
+    from scratch_models.hub.spellings import Place
     from scratch_models.layers.attention import MultiHeadAttention
     from scratch_models.layers.attention_by_hand import MultiHeadAttentionByHand
     from scratch_models.layers.cached_attention import CausalSelfAttention, CrossAttention
     from scratch_models.layers.embeddings import TokenPositionSegmentEmbeddings
     from scratch_models.layers.feed_forward import FeedForward
+    from scratch_models.layers.patch_embeddings import PatchEmbeddings
     from scratch_models.layers.positions import LearnedPositions, SinusoidalPositions
     from scratch_models.layers.stack import (
         DecoderLayer,
@@ -47,6 +59,32 @@ if TYPE_CHECKING:
         ScratchBertModel,
         ScratchBertPreTrainedModel,
     )
+    from scratch_models.models.gpt2.modeling import (
+        ScratchGPT2ForSequenceClassification,
+        ScratchGPT2ForTokenClassification,
+        ScratchGPT2LMHeadModel,
+        ScratchGPT2Model,
+    )
+    from scratch_models.models.paper_transformer.modeling import (
+        ScratchPaperTransformerConfig,
+        ScratchPaperTransformerForConditionalGeneration,
+        to_marian,
+    )
+    from scratch_models.models.roberta.modeling import (
+        ScratchRobertaForMaskedLM,
+        ScratchRobertaForQuestionAnswering,
+        ScratchRobertaForSequenceClassification,
+        ScratchRobertaForTokenClassification,
+        ScratchRobertaModel,
+    )
+    from scratch_models.models.transformer.modeling import (
+        ScratchTransformerForConditionalGeneration,
+        ScratchTransformerModel,
+    )
+    from scratch_models.models.vit.modeling import (
+        ScratchViTForImageClassification,
+        ScratchViTModel,
+    )
     from scratch_models.parity import (
         ParityPair,
         ParityReport,
@@ -57,15 +95,19 @@ if TYPE_CHECKING:
 
 # The classes of the architectures are found in their folders; these are the other public names.
 _NAMES = {
+    "scratch_models.hub.adapters": ["Adapter"],
     "scratch_models.hub.architecture": ["Architecture"],
     "scratch_models.hub.auto": ["disable", "enable", "scratch_class"],
     "scratch_models.hub.base": ["ScratchPreTrainedModel"],
+    "scratch_models.hub.generation": ["LimitedPositionsGenerationMixin"],
     "scratch_models.hub.mapping": ["AlsoNamed", "OldName", "Rename", "TransposedLinears"],
+    "scratch_models.hub.spellings": ["Place"],
     "scratch_models.layers.attention": ["MultiHeadAttention"],
     "scratch_models.layers.attention_by_hand": ["MultiHeadAttentionByHand"],
     "scratch_models.layers.cached_attention": ["CausalSelfAttention", "CrossAttention"],
     "scratch_models.layers.embeddings": ["TokenPositionSegmentEmbeddings"],
     "scratch_models.layers.feed_forward": ["FeedForward"],
+    "scratch_models.layers.patch_embeddings": ["PatchEmbeddings"],
     "scratch_models.layers.positions": ["LearnedPositions", "SinusoidalPositions"],
     "scratch_models.layers.stack": [
         "DecoderLayer",

@@ -1,4 +1,23 @@
-"""The Transformer of Vaswani et al. 2017, as Marian's translation models have it."""
+"""The Transformer: an encoder and a decoder of attention only (arXiv:1706.03762).
+
+Built from `scratch_models.layers` after HuggingFace's `MarianConfig`; equal to HuggingFace's
+`MarianModel` and `MarianMTModel` in every value and gradient, and reads the opus-mt checkpoints.
+
+| part | of the paper |
+|---|---|
+| encoder and decoder stacks, residuals, post-norm | §3.1, figure 1; dropout §5.4 |
+| attention: encoder's, masked, encoder-decoder | §3.2 |
+| feed-forward | §3.3 |
+| embeddings, times sqrt(d_model), and the tied output matrix | §3.4 |
+| sinusoidal positions | §3.5 |
+
+Where Marian's checkpoints differ from the paper: positions hold all sines before all cosines (the
+paper interleaves them), the activation is mostly swish (the paper's is ReLU) and the output has a
+bias (`final_logits_bias`). `scratch_models.models.paper_transformer` has the paper's own layout.
+
+Unlike HuggingFace's, sequences may be longer than `config.max_position_embeddings`: positions
+beyond it follow from the formula. A model may well be worse there: it was not trained on them.
+"""
 
 from scratch_models.hub.architecture import Architecture
 
