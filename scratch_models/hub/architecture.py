@@ -42,7 +42,8 @@ class Architecture:
         title: as one says it ("BERT").
         paper: authors, year and arXiv number or venue.
         classes: the class of every head; keys are keys of `HEADS`.
-        exports: other public names of that module, importable from `scratch_models` too.
+        exports: other public names, importable from `scratch_models` too; with the name of their
+            module before them where that is another one (`stacks.ScaledEmbeddings`).
         module: where the classes are, relative to the package of the architecture.
         reference: name on the Hub of the checkpoint everybody knows; empty without one.
         reference_config: the fields in which its config differs from the config class's defaults.
@@ -89,8 +90,9 @@ def architectures() -> dict[str, Architecture]:
 
 def public_names() -> dict[str, str]:
     """Every public class of the architectures and the module it is in."""
-    return {
-        name: f"{architecture.package}.{architecture.module}"
-        for architecture in architectures().values()
-        for name in (*architecture.classes.values(), *architecture.exports)
-    }
+    names = {}
+    for architecture in architectures().values():
+        for name in (*architecture.classes.values(), *architecture.exports):
+            module, _, public = name.rpartition(".")
+            names[public] = f"{architecture.package}.{module or architecture.module}"
+    return names

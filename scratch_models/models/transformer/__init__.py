@@ -30,10 +30,10 @@ ARCHITECTURE = Architecture(
         "seq2seq-lm": "ScratchTransformerForConditionalGeneration",
     },
     exports=(
-        "ScaledTokenPositionEmbeddings",
-        "ScratchTransformerDecoder",
-        "ScratchTransformerEncoder",
-        "ScratchTransformerPreTrainedModel",
+        "stacks.ScaledTokenPositionEmbeddings",
+        "stacks.ScratchTransformerDecoder",
+        "stacks.ScratchTransformerEncoder",
+        "stacks.ScratchTransformerPreTrainedModel",
     ),
     reference="Helsinki-NLP/opus-mt-en-zh",
     reference_config={
