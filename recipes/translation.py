@@ -1,0 +1,121 @@
+"""Train a Transformer to translate, from random weights or from a pretrained Marian, mBART or T5.
+
+Exact dates and numbers, English to Chinese, offline in minutes:
+    accelerate launch recipes/translation.py --preset demo
+Multi30k, the small published setting:
+    accelerate launch recipes/translation.py --preset multi30k --dataset FOLDER
+Fine-tuning opus-mt on your own pairs:
+    accelerate launch recipes/translation.py --preset full --dataset pairs.tsv
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from toolkit.averaging import average_if_better, keep_for_average
+from toolkit.config import Invocation, RunConfig
+from toolkit.data.joint_bpe import train_joint_bpe
+from toolkit.data.tokenization import input_limit
+from toolkit.data.translation_config import TranslationDataConfig
+from toolkit.data.translation_tokens import TranslationCollator, tokenize_pairs
+from toolkit.engine import fit
+from toolkit.entry import run_recipe
+from toolkit.outcome import save_model
+from toolkit.run import start_run
+from toolkit.translation import GenerationSettings, Selection, Translation, TranslationMetric
+from toolkit.translation_models import (
+    TransformerShape,
+    Translator,
+    load_translator,
+    new_transformer,
+    portable,
+    set_generation,
+)
+from toolkit.translation_outcome import finish_translation, translate_test
+
+
+@dataclass
+class Config(TranslationDataConfig, RunConfig):
+    """What to translate with what."""
+
+    model: str | None = None
+    """Checkpoint to fine-tune (folder, Hub name); null: random weights of --shape."""
+    implementation: Literal["scratch", "hf"] = "scratch"
+    """Our own classes where there are such, or HuggingFace's."""
+    shape: TransformerShape = field(default_factory=TransformerShape)
+    """Size of a new model."""
+    dropout: float | None = None
+    """Dropout of a pretrained model; null: its own."""
+    lowercase: bool = False
+    """Learn the vocabulary of a new model from lower-cased text, and translate into lower case."""
+    source_code: str | None = None
+    """What a multilingual tokenizer calls the source language (en_XX); null: found by --source."""
+    target_code: str | None = None
+    """Likewise for the target language."""
+    prefix: str | None = None
+    """Put before every source ("translate English to German: "); null: the checkpoint's own."""
+    max_length: int = 128
+    """Longer texts are cut to this many tokens, special tokens included, on either side."""
+    label_smoothing: float = 0.1
+    """Share of the probability that a label gives to the whole vocabulary."""
+    select_by: Selection = "loss"
+    """What chooses the best checkpoint on validation; loss needs no translations."""
+    translate_validation: int = 200
+    """Validation rows to translate at every evaluation, the first ones; 0 leaves it out."""
+    generation: GenerationSettings = field(default_factory=GenerationSettings)
+    """How translations are searched for."""
+    average: int = 0
+    """Test the mean of so many last checkpoints instead, where it is better on validation."""
+    samples: int = 5
+    """Test translations to print in the end."""
+
+
+def main(invocation: Invocation[Config]) -> None:
+    """Data, model, training, result: in this order."""
+    run = start_run(invocation, "translation")
+    config = run.config
+    keep_for_average(run, config.average)
+    data = config.load_data()
+
+    # Model and tokenizer: pretrained, or both made from the training pairs alone.
+    if config.model is None:
+        texts = [*data.train["source"][:], *data.train["target"][:]]
+        tokenizer = train_joint_bpe(texts, config.shape.vocabulary, lowercase=config.lowercase)
+        positions = config.generation.longest(config.max_length)
+        model = new_transformer(config.shape, tokenizer, config.implementation, positions)
+        translator = Translator(model, tokenizer, config.implementation)
+        described = translator.describe("Transformer", "from_scratch")
+    else:
+        translator = load_translator(
+            config.model, config.implementation, (config.source, config.target),
+            codes=(config.source_code, config.target_code), prefix=config.prefix,
+            dropout=config.dropout,
+        )  # fmt: skip
+        described = translator.describe(config.model, "full")
+    model, tokenizer = translator.model, translator.tokenizer
+
+    limit = input_limit(config.max_length, tokenizer, model.config)
+    data = tokenize_pairs(data, tokenizer, limit, translator.prefix)
+    collate = TranslationCollator(tokenizer)
+    objective = Translation(
+        model, config.label_smoothing, config.generation, limit, config.translate_validation
+    )
+    set_generation(model, config.generation, objective.width)
+    references = data.validation["target"][: config.translate_validation]
+    metric = TranslationMetric(tokenizer, references, config.target, config.select_by)
+
+    # Train; the best weights on validation translate the test set once.
+    result = fit(run, model, data, objective=objective, collate=collate, metric=metric)
+    result, average = average_if_better(
+        run, result, config.average, validation=data.validation, objective=objective,
+        collate=collate, metric=metric,
+    )  # fmt: skip
+    outputs = translate_test(run, result, data, objective, collate)
+    save_model(run, portable(result.model), tokenizer)
+    finish_translation(
+        run, result, data, outputs, tokenizer, title=config.title or described["name"],
+        model=described, average=average, samples=config.samples,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    run_recipe(main, Config, __file__)

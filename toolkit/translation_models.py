@@ -1,0 +1,216 @@
+"""Models and tokenizers that translate: new ones, and pretrained Marian, mBART, T5 and others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+from transformers import AutoConfig, MarianConfig, MarianMTModel
+
+from scratch_models.hub.auto import scratch_class
+from scratch_models.models.paper_transformer.modeling import (
+    ScratchPaperTransformerConfig,
+    ScratchPaperTransformerForConditionalGeneration,
+    to_marian,
+)
+from toolkit.config import check_range
+from toolkit.console import notify
+from toolkit.errors import UserError
+from toolkit.modeling import Implementation, load_pretrained, load_tokenizer
+from toolkit.outcome import describe_model
+from toolkit.sources import resolve_model
+from toolkit.translation import GenerationSettings
+
+HEAD = "seq2seq-lm"
+
+
+@dataclass
+class TransformerShape:
+    """A Transformer to be trained from random weights."""
+
+    encoder_layers: int = 3
+    """Layers that read the source."""
+    decoder_layers: int = 3
+    """Layers that write the target."""
+    d_model: int = 256
+    """Width."""
+    feed_forward: int = 1024
+    """Width inside the feed-forward part."""
+    heads: int = 4
+    """Attention heads; they divide the width."""
+    vocabulary: int = 8000
+    """Pieces of the shared vocabulary, 259 special tokens and bytes among them."""
+    dropout: float = 0.1
+    """Of embeddings and of what every layer adds (Vaswani et al. 2017, §5.4)."""
+
+
+@dataclass(frozen=True)
+class Translator:
+    """A model, its tokenizer, and what is put before every source text."""
+
+    model: Any
+    tokenizer: Any
+    implementation: Implementation
+    prefix: str = ""
+
+    def describe(self, name: str, method: str) -> dict[str, Any]:
+        """The `model` section of a summary."""
+        described = describe_model(self.model, name, self.implementation, method)
+        return described | {"prefix": self.prefix}
+
+
+def new_transformer(
+    shape: TransformerShape, tokenizer: Any, implementation: Implementation, positions: int
+) -> nn.Module:
+    """A Transformer with random weights and one embedding for source, target and output (§3.4).
+
+    `scratch` is the paper's layout, `hf` HuggingFace's Marian class: the same function but for the
+    order of dimensions in the positions.
+
+    Args:
+        positions: longest text in tokens, on either side.
+
+    Raises:
+        UserError: a size below 1, or heads that do not divide the width.
+    """
+    for key in ("encoder_layers", "decoder_layers", "d_model", "feed_forward", "heads"):
+        check_range(f"shape.{key}", getattr(shape, key), 1, 1 << 20)
+    check_range("shape.dropout", shape.dropout, 0, 1)
+    if shape.d_model % shape.heads or shape.d_model % 2:
+        raise UserError(
+            f"--shape.d_model {shape.d_model}: expected an even number that --shape.heads "
+            f"{shape.heads} divides"
+        )
+    settings: dict[str, Any] = {
+        "vocab_size": len(tokenizer),
+        "encoder_layers": shape.encoder_layers,
+        "decoder_layers": shape.decoder_layers,
+        "d_model": shape.d_model,
+        "encoder_ffn_dim": shape.feed_forward,
+        "decoder_ffn_dim": shape.feed_forward,
+        "encoder_attention_heads": shape.heads,
+        "decoder_attention_heads": shape.heads,
+        "dropout": shape.dropout,
+        "activation_function": "relu",
+        "max_position_embeddings": positions,
+        # With embeddings scaled by sqrt(d_model), tokens then enter with variance 1.
+        "init_std": shape.d_model**-0.5,
+        "scale_embedding": True,
+        "pad_token_id": tokenizer.pad_token_id,
+        "decoder_start_token_id": tokenizer.pad_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "forced_eos_token_id": None,
+    }
+    if implementation == "hf":
+        model: nn.Module = MarianMTModel(MarianConfig(**settings))
+    else:
+        model = ScratchPaperTransformerForConditionalGeneration(
+            ScratchPaperTransformerConfig(**settings)
+        )
+    return model
+
+
+def portable(model: Any) -> Any:
+    """What is saved: a model of the paper's layout as the Marian that computes the same."""
+    if isinstance(model, ScratchPaperTransformerForConditionalGeneration):
+        return to_marian(model)
+    return model
+
+
+def load_translator(
+    name: str,
+    implementation: Implementation,
+    languages: tuple[str, str],
+    *,
+    codes: tuple[str | None, str | None] = (None, None),
+    prefix: str | None = None,
+    dropout: float | None = None,
+) -> Translator:
+    """A pretrained model with its tokenizer, told the languages.
+
+    Args:
+        implementation: `scratch` takes HuggingFace's class, and says so, where there is no
+            architecture of ours.
+        languages: codes of source and target, such as "en" and "zh".
+        codes: what the tokenizer calls them (mBART: en_XX, zh_CN; NLLB: eng_Latn, zho_Hans); None:
+            found by the languages.
+        prefix: put before every source; None takes the checkpoint's own for these languages (T5).
+
+    Raises:
+        UserError: no model there, one that cannot translate, or languages that it does not know.
+    """
+    tokenizer = load_tokenizer(name)
+    config = AutoConfig.from_pretrained(resolve_model(name))
+    if implementation == "scratch" and not _have(config.model_type):
+        notify(f"{name}: no from-scratch {config.model_type}; HuggingFace's class is used.")
+        implementation = "hf"
+    model: Any = load_pretrained(name, HEAD, implementation=implementation, dropout=dropout).model
+    if hasattr(tokenizer, "src_lang"):
+        _set_languages(name, model, tokenizer, languages, codes)
+    elif codes != (None, None):
+        raise UserError(f"{name}: its tokenizer has no language codes; leave them out.")
+    if prefix is None:
+        tasks = getattr(config, "task_specific_params", None) or {}
+        task = tasks.get("translation_{}_to_{}".format(*languages), {})
+        prefix = str(task.get("prefix", ""))
+    return Translator(model, tokenizer, implementation, prefix)
+
+
+def _have(model_type: str) -> bool:
+    try:
+        scratch_class(model_type, HEAD)
+    except ValueError:
+        return False
+    return True
+
+
+def _set_languages(
+    name: str,
+    model: Any,
+    tokenizer: Any,
+    languages: tuple[str, str],
+    asked: tuple[str | None, str | None],
+) -> None:
+    """Tell tokenizer and generation which languages to read and write."""
+    known = [str(token) for token in tokenizer.all_special_tokens]
+    codes = [
+        _language_code(name, language, code, known)
+        for language, code in zip(languages, asked, strict=True)
+    ]
+    tokenizer.src_lang, tokenizer.tgt_lang = codes
+    target = tokenizer.convert_tokens_to_ids(codes[1])
+    if type(tokenizer).__name__.startswith("MBartTokenizer"):
+        # The first mBART: the decoder starts from the language itself.
+        model.config.decoder_start_token_id = target
+        model.generation_config.decoder_start_token_id = target
+    else:
+        model.generation_config.forced_bos_token_id = target
+
+
+def _language_code(name: str, language: str, asked: str | None, known: list[str]) -> str:
+    if asked is not None:
+        if asked in known:
+            return asked
+        raise UserError(f"{name}: its tokenizer has no language {asked!r}: {', '.join(known)}.")
+    fitting = [token for token in known if token == language or token.startswith(f"{language}_")]
+    if len(fitting) != 1:
+        found = f"several ({', '.join(fitting)})" if fitting else "none"
+        raise UserError(
+            f"{name}: of its language codes, {found} stand for {language!r}. Give them with "
+            f"--source_code and --target_code; it knows {', '.join(known)}."
+        )
+    return fitting[0]
+
+
+def set_generation(model: Any, settings: GenerationSettings, most: int) -> None:
+    """Let the model, and what is saved of it, translate as it is tested.
+
+    Args:
+        most: tokens of any translation.
+    """
+    generation = model.generation_config
+    generation.num_beams = settings.beams
+    generation.length_penalty = settings.length_penalty
+    generation.max_length = None
+    generation.max_new_tokens = most

@@ -1,0 +1,213 @@
+"""The end of a translation run: test once, write translations and scores, show some of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+from rich.markup import escape
+from rich.table import Table
+
+from toolkit.batching import Collate
+from toolkit.console import console
+from toolkit.data.translation import TranslationData
+from toolkit.engine import FitResult
+from toolkit.evaluation import Outputs, predict
+from toolkit.outcome import describe_training, draw_training
+from toolkit.progress import progress_bar
+from toolkit.run import Run, describe_run
+from toolkit.text_metrics import bleu, chrf, exact_match, matches, sentence_scores
+from toolkit.translation import Translation, decode
+
+SCORES = {
+    "bleu": "BLEU",
+    "bleu_lowercase": "BLEU, lower case",
+    "chrf": "chrF",
+    "exact_match": "exact match",
+}
+
+
+def translate_test(
+    run: Run[Any],
+    result: FitResult,
+    data: TranslationData,
+    objective: Translation,
+    collate: Collate,
+) -> Outputs:
+    """Translate every test source once; outputs of `Translation` in the order of the rows."""
+    with progress_bar("translating the test set", len(data.test)) as display:
+        return predict(
+            result.model,
+            data.test,
+            compute=objective.translating(len(data.test)).outputs,
+            collate=collate,
+            accelerator=run.accelerator,
+            batch_size=run.config.train.eval_batch_size,
+            advance=display.advance,
+        )
+
+
+def finish_translation(
+    run: Run[Any],
+    result: FitResult,
+    data: TranslationData,
+    outputs: Outputs,
+    tokenizer: Any,
+    *,
+    title: str,
+    model: dict[str, Any],
+    average: dict[str, Any] | None = None,
+    samples: int = 5,
+) -> dict[str, Any]:
+    """Write translations and summary, print scores and samples, and complete the run.
+
+    Args:
+        outputs: of `translate_test`.
+        model: the `model` section of the summary.
+        average: what `toolkit.averaging` recorded.
+        samples: translations to print.
+
+    Returns:
+        The summary (schema version 1).
+    """
+    hypotheses = decode(tokenizer, outputs["translation"])
+    test = _score(data, hypotheses, outputs)
+    metrics = result.state.best_metrics
+    if average is not None and average["taken"]:
+        metrics = average["average"]
+    summary = {
+        **describe_run(run, title, "translation"),
+        "model": model,
+        "data": {
+            "dataset": data.summary["source"],
+            "source_language": data.source_language,
+            "target_language": data.target_language,
+            **{f"{s}_examples": len(getattr(data, s)) for s in ("train", "validation", "test")},
+            "hashes": data.summary["sha256"],
+        },
+        "training": describe_training(result) | {"average": average},
+        "validation": metrics,
+        "test": test,
+    }
+    run.write_json("data.json", data.summary)
+    if run.accelerator.is_main_process:
+        write_translations(run, data, hypotheses, outputs)
+        draw_training(run, result.state.best_step, "token_accuracy")
+        text = _describe_in_markdown(summary)
+        (run.directory / "README.md").write_text(text, encoding="utf-8")
+        _print(run, summary, data, hypotheses, samples)
+    run.complete(summary)
+    return summary
+
+
+def write_translations(
+    run: Run[Any], data: TranslationData, hypotheses: list[str], outputs: Outputs
+) -> None:
+    """`predictions/test.parquet`: id, source, reference, hypothesis and scores of each sentence."""
+    references = data.test["target"][:]
+    scores = sentence_scores(hypotheses, references, data.target_language)
+    table = pyarrow.table(
+        {
+            "id": data.test["id"][:],
+            "source": data.test["source"][:],
+            "reference": references,
+            "hypothesis": hypotheses,
+            "exact_match": matches(hypotheses, references),
+            **scores,
+            "loss": pyarrow.array((outputs["loss"] / outputs["tokens"]).astype(float)),
+        }
+    )
+    file = run.directory / "predictions" / "test.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(table, file)
+
+
+def _score(data: TranslationData, hypotheses: list[str], outputs: Outputs) -> dict[str, Any]:
+    references, language = data.test["target"][:], data.target_language
+    tokens = int(outputs["tokens"].sum())
+    return {
+        "bleu": bleu(hypotheses, references, language),
+        # Published numbers are often of tokenised, lower-cased text; this is the nearest to them
+        # that does not depend on anybody's tokeniser.
+        "bleu_lowercase": bleu(hypotheses, references, language, lowercase=True),
+        "chrf": chrf(hypotheses, references),
+        "exact_match": exact_match(hypotheses, references),
+        "loss": {"value": float(outputs["loss"].sum() / tokens), "n": tokens},
+        "token_accuracy": {"value": float(outputs["correct"].sum() / tokens), "n": tokens},
+    }
+
+
+def _shown(name: str, score: dict[str, Any]) -> tuple[str, str]:
+    form = ".1%" if name == "exact_match" else ".2f"
+    low, high = score["interval"]
+    return f"{score['value']:{form}}", f"{low:{form}}-{high:{form}}"
+
+
+def _print(
+    run: Run[Any],
+    summary: dict[str, Any],
+    data: TranslationData,
+    hypotheses: list[str],
+    samples: int,
+) -> None:
+    test = summary["test"]
+    table = Table(title=f"{summary['title']}: {run.directory}", title_justify="left")
+    for column in ("on test", "value", "95% interval"):
+        table.add_column(column, justify="left" if column == "on test" else "right")
+    for name, label in SCORES.items():
+        table.add_row(label, *_shown(name, test[name]))
+    console.print(table)
+    console.print(escape(test["bleu"]["signature"]), soft_wrap=True)
+    for row in range(min(samples, len(hypotheses))):
+        example = data.test[row * len(hypotheses) // samples]
+        made = hypotheses[row * len(hypotheses) // samples]
+        console.print(f"\n  source      {escape(example['source'])}", soft_wrap=True)
+        console.print(f"  translation {escape(made)}", soft_wrap=True)
+        console.print(f"  reference   {escape(example['target'])}", soft_wrap=True)
+
+
+def _describe_in_markdown(summary: dict[str, Any]) -> str:
+    model, data, training = summary["model"], summary["data"], summary["training"]
+    rows = [
+        f"| {label} | {' | '.join(_shown(name, summary['test'][name]))} "
+        f"| `{summary['test'][name]['signature'].replace('|', ' ')}` |"
+        for name, label in SCORES.items()
+    ]
+    average = training["average"]
+    averaged = ""
+    if average is not None and average["taken"]:
+        averaged = f" Its weights are the mean of the checkpoints {average['steps']}."
+    return "\n".join(
+        [
+            f"# {summary['title']}",
+            "",
+            f"{model['architecture']} ({model['name']}), trained on {data['train_examples']:,} "
+            f"pairs of {data['dataset']} from {data['source_language']} to "
+            f"{data['target_language']}.{averaged}",
+            "",
+            f"| on {data['test_examples']:,} test pairs | value | 95% interval | signature |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+            f"Chosen by: {training['selection']}. The test set was used once.",
+            "",
+            "## Use it (in this folder)",
+            "",
+            "```python",
+            "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer",
+            'tokenizer = AutoTokenizer.from_pretrained("model")',
+            'model = AutoModelForSeq2SeqLM.from_pretrained("model")',
+            f'batch = tokenizer(["{model["prefix"]}..."], return_tensors="pt")',
+            "print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))",
+            "```",
+            "",
+            "## Make it again",
+            "",
+            f"    {summary['command']}",
+            "",
+            "config.yaml holds every setting, environment.json versions and hardware, data.json",
+            "what was read, dropped and split, predictions/ every translation.",
+            "",
+        ]
+    )
