@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
@@ -43,6 +43,9 @@ from toolkit.objectives import Batch, Objective
 from toolkit.progress import Display, progress_bar
 from toolkit.run import Run
 from toolkit.schedules import schedule_factor
+
+AfterEvaluation = Callable[[nn.Module, int], None]
+"""Called on every process with the model, out of its wrappers, and the number of the step."""
 
 
 class Splits(Protocol):
@@ -118,6 +121,7 @@ class Training:
     state: TrainState
     best_outputs: Outputs | None = None
     padded: np.ndarray | None = None  # tokens per row and sequence, for batches by tokens
+    after_evaluation: AfterEvaluation | None = None
     average: WeightAverage | None = None
 
     @property
@@ -145,6 +149,7 @@ def fit(
     collate: Collate,
     metric: Metric,
     collate_validation: Collate | None = None,
+    after_evaluation: AfterEvaluation | None = None,
 ) -> FitResult:
     """Train a model and return it with the weights of the best evaluation.
 
@@ -156,6 +161,8 @@ def fit(
         objective: loss sums and their counts.
         metric: decides which evaluation was the best.
         collate_validation: for validation rows that need another collator than ``collate``.
+        after_evaluation: what else to do with the model at every evaluation, such as to let it
+            write a text; it leaves weights and random states as they are.
 
     Raises:
         UserError: the loss or the gradient became NaN or infinite; names step, rows and learning
@@ -180,7 +187,7 @@ def fit(
     training = Training(
         run, model, optimizer, data, objective, collate, collate_validation or collate, metric,
         steps_per_epoch, total_steps, row_lengths(data.train), state, padded=padded,
-        average=average,
+        average=average, after_evaluation=after_evaluation,
     )  # fmt: skip
     if run.config.dry_run:
         end_dry_run(_try_one_batch(training))
@@ -515,6 +522,9 @@ def _evaluate(training: Training) -> bool:
     shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
     best_so_far = "  (best so far)" if improved else ""
     notify(f"step {state.step}, epoch {state.epoch + 1}, validation: {shown}{best_so_far}")
+    if training.after_evaluation is not None:
+        with training.evaluated_weights():
+            training.after_evaluation(run.accelerator.unwrap_model(training.model), state.step)
     return improved
 
 
