@@ -155,9 +155,30 @@ def new_bert(
         attention_probs_dropout_prob=shape.dropout,
         pad_token_id=tokenizer.pad_token_id,
     )
+    return new_model("a new BERT", config, head, implementation, label_names)
+
+
+def new_model(
+    name: str,
+    config: Any,
+    head: str,
+    implementation: Implementation,
+    label_names: list[str] | None = None,
+) -> nn.Module:
+    """A model of any architecture with random weights and the head of a task.
+
+    Args:
+        name: what messages call it.
+        config: of transformers, or of one of our own architectures.
+        head: a key of ``scratch_models.hub.auto.HEADS``.
+        label_names: names in id order; they become the model's ``id2label``.
+
+    Raises:
+        UserError: no class for this architecture and head.
+    """
     if label_names is not None:
         _set_labels(config, label_names)
-    model_class = _model_class("a new BERT", config, head, implementation)
+    model_class = _model_class(name, config, head, implementation)
     build = model_class.from_config if implementation == "hf" else model_class
     model: nn.Module = build(config)
     return model

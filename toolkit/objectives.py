@@ -41,7 +41,17 @@ def model_inputs(batch: Batch) -> Batch:
 
 
 class Classification:
-    """Cross entropy over the class logits of each example."""
+    """Cross entropy over the class logits of each example.
+
+    Labels are class ids [batch], or probabilities [batch, classes] where examples are mixed.
+
+    Args:
+        label_smoothing: share of every label that is spread over all classes, in training (Szegedy
+            et al. 2016, arXiv:1512.00567, section 7).
+    """
+
+    def __init__(self, label_smoothing: float = 0.0) -> None:
+        self.label_smoothing = label_smoothing
 
     def count(self, batch: Batch) -> list[int]:
         """Every example is one loss term."""
@@ -50,7 +60,10 @@ class Classification:
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Summed cross entropy; logits in float32, because bf16 sums lose small terms."""
         logits = model(**model_inputs(batch)).logits.float()
-        return F.cross_entropy(logits, batch["labels"], reduction="sum").view(1)
+        loss = F.cross_entropy(
+            logits, batch["labels"], reduction="sum", label_smoothing=self.label_smoothing
+        )
+        return loss.view(1)
 
     def outputs(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """``logits`` [batch, classes], ``loss`` [batch] and ``labels`` [batch]."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow
@@ -14,7 +14,6 @@ from rich.table import Table
 
 from toolkit.batching import Collate
 from toolkit.console import console
-from toolkit.data.text_classification import TextClassificationData
 from toolkit.engine import FitResult
 from toolkit.environment import peak_memory_bytes
 from toolkit.evaluation import predict
@@ -27,6 +26,30 @@ from toolkit.run import METRICS, Run, describe_run
 from toolkit.run_readme import describe_in_markdown
 
 SPLITS = ("validation", "test")
+
+
+class LabelledSplits(Protocol):
+    """Examples with labels: texts or images. Rows have the columns ``label`` and ``id``."""
+
+    @property
+    def train(self) -> Any:
+        """Rows to train on."""
+
+    @property
+    def validation(self) -> Any:
+        """Rows to choose by."""
+
+    @property
+    def test(self) -> Any:
+        """Rows to be tested on once."""
+
+    @property
+    def label_names(self) -> list[str]:
+        """In id order."""
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What data.json records; ``source`` and ``sha256`` among it."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +88,7 @@ class Outcome:
 def score_splits(
     run: Run[Any],
     result: FitResult,
-    data: TextClassificationData,
+    data: LabelledSplits,
     objective: Objective,
     collate: Collate,
 ) -> dict[str, Scores]:
@@ -128,11 +151,14 @@ def save_model(run: Run[Any], model: Any, tokenizer: Any, folder: str = "model")
 
 
 def finish_classification(
-    run: Run[Any], data: TextClassificationData, outcome: Outcome
+    run: Run[Any], data: LabelledSplits, outcome: Outcome, task: str = "text-classification"
 ) -> dict[str, Any]:
     """Write predictions and summary, print the result, and complete the run.
 
     The summary is written last: a run that has one is complete.
+
+    Args:
+        task: text-classification or image-classification.
 
     Returns:
         The summary (schema version 1).
@@ -145,7 +171,7 @@ def finish_classification(
                 outcome.scores[split],
             )
     run.write_json("data.json", data.summary)
-    summary = _summary(run, data, outcome)
+    summary = _summary(run, data, outcome, task)
     if run.accelerator.is_main_process:
         draw_training(run, outcome.training.get("best_step"))
         (run.directory / "README.md").write_text(describe_in_markdown(summary), encoding="utf-8")
@@ -175,13 +201,18 @@ def draw_training(run: Run[Any], best_step: int | None, metric: str = "accuracy"
 
 
 def write_predictions(file: Path, rows: Any, scores: Scores) -> None:
-    """One row per example: id, text, label, prediction, probabilities, loss."""
+    """One row per example: id, text or place of the image, label, prediction, probabilities, loss.
+
+    Args:
+        rows: with the columns id and label, and text or image.
+    """
     labels = np.asarray(rows["label"][:])
     truth = scores.probabilities[np.arange(len(labels)), labels]
+    shown = "text" if "text" in rows.column_names else "image"
     table = pyarrow.table(
         {
             "id": pyarrow.array(rows["id"][:], pyarrow.string()),
-            "text": pyarrow.array(rows["text"][:], pyarrow.string()),
+            shown: pyarrow.array(rows[shown][:], pyarrow.string()),
             "label": pyarrow.array(labels, pyarrow.int64()),
             "prediction": pyarrow.array(scores.predictions, pyarrow.int64()),
             "probabilities": pyarrow.array(list(scores.probabilities)),
@@ -192,7 +223,7 @@ def write_predictions(file: Path, rows: Any, scores: Scores) -> None:
     pyarrow.parquet.write_table(table, file)
 
 
-def _summary(run: Run[Any], data: TextClassificationData, outcome: Outcome) -> dict[str, Any]:
+def _summary(run: Run[Any], data: LabelledSplits, outcome: Outcome, task: str) -> dict[str, Any]:
     metrics = {
         split: describe_metrics(
             np.asarray(getattr(data, split)["label"][:]),
@@ -202,7 +233,7 @@ def _summary(run: Run[Any], data: TextClassificationData, outcome: Outcome) -> d
         for split in SPLITS
     }
     return {
-        **describe_run(run, outcome.title, "text-classification"),
+        **describe_run(run, outcome.title, task),
         "model": outcome.model,
         "data": {
             "dataset": data.summary["source"],

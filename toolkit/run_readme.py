@@ -29,6 +29,35 @@ import joblib
 print(joblib.load("model/tfidf.joblib").predict_proba(["房间很干净，服务也好。"]))
 ```
 """,
+    "images": """```python
+from transformers import pipeline
+classify = pipeline("image-classification", model="model")
+print(classify("photo.jpg"))
+```
+""",
+    "images of our own architecture": """```python
+import scratch_models
+from transformers import pipeline
+scratch_models.enable()  # its classes are not in transformers
+classify = pipeline("image-classification", model="model")
+print(classify("photo.jpg"))
+```
+""",
+    "frozen images": """```python
+import torch
+from PIL import Image
+from safetensors.torch import load_file
+from transformers import AutoImageProcessor, AutoModel
+processor, encoder = AutoImageProcessor.from_pretrained("model"), AutoModel.from_pretrained("model")
+classifier = load_file("model/classifier.safetensors")
+batch = processor(Image.open("photo.jpg").convert("RGB"), return_tensors="pt")
+with torch.no_grad():
+    hidden = encoder(**batch).last_hidden_state
+features = hidden[:, 0] if hidden.ndim == 3 else hidden.mean((2, 3))  # ViT: the class token
+features = torch.nn.functional.normalize(features)
+print((features @ classifier["weight"].T + classifier["bias"]).softmax(-1))
+```
+""",
     "LSTM": """```python
 import torch
 from scratch_models import ScratchLSTMForSequenceClassification
@@ -50,6 +79,7 @@ def describe_in_markdown(summary: dict[str, Any]) -> str:
         summary: schema version 1, as in ``summary.json``.
     """
     model, data, training = summary["model"], summary["data"], summary["training"]
+    examples = "images" if summary["task"] == "image-classification" else "texts"
     rows = [_table_row(split, summary[split]) for split in ("validation", "test")]
     labels = ", ".join(f"{index} = {name}" for index, name in enumerate(data["label_names"]))
     return "\n".join(
@@ -57,7 +87,7 @@ def describe_in_markdown(summary: dict[str, Any]) -> str:
             f"# {summary['title']}",
             "",
             f"{model['architecture']} ({model['name']}, method {model['method']}), trained on "
-            f"{data['train_examples']:,} texts of {data['dataset']}; labels: {labels}.",
+            f"{data['train_examples']:,} {examples} of {data['dataset']}; labels: {labels}.",
             "",
             "| split | examples | accuracy | 95% interval | macro F1 |",
             "|---|---|---|---|---|",
@@ -67,7 +97,7 @@ def describe_in_markdown(summary: dict[str, Any]) -> str:
             "",
             "## Use it (in this folder)",
             "",
-            _USES[_kind(model)],
+            _USES[_kind(model, examples)],
             "## Make it again",
             "",
             f"    {summary['command']}",
@@ -88,7 +118,12 @@ def _table_row(split: str, metrics: dict[str, Any]) -> str:
     )
 
 
-def _kind(model: dict[str, Any]) -> str:
+def _kind(model: dict[str, Any], examples: str) -> str:
+    if examples == "images":
+        if model["method"] == "frozen":
+            return "frozen images"
+        own = "CifarResNet" in model["architecture"]
+        return "images of our own architecture" if own else "images"
     if model["implementation"] == "sklearn":
         return "sklearn"
     if model["method"] == "frozen":
