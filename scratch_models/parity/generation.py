@@ -24,7 +24,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "beams without cache": {"num_beams": 3, "use_cache": False},
     "sampled": {"do_sample": True, "top_k": 0},
 }
-"""Arguments of `generate`."""
+"""Arguments of `generate`, beside `_PLAIN`."""
+_PLAIN: dict[str, Any] = {"num_beams": 1, "do_sample": False, "use_cache": True}
+"""What a checkpoint's generation_config.json may have otherwise."""
 _STAGE = "generation"
 
 
@@ -63,7 +65,7 @@ def _generate(model: PreTrainedModel, prompts: Batch, arguments: dict[str, Any],
     torch.manual_seed(seed)  # the same draws on both sides
     return model.eval().generate(
         **prompts,
-        **{"use_cache": True, **arguments},
+        **{**_PLAIN, **arguments},
         max_new_tokens=new_tokens,
         min_new_tokens=new_tokens // 2,  # a random model may end at once
         pad_token_id=config.pad_token_id or 0,

@@ -14,7 +14,13 @@ from transformers import PreTrainedConfig
 
 from scratch_models.hub.architecture import Architecture, architectures
 from scratch_models.hub.mapping import to_own_names
-from scratch_models.parity import ParityReport, ParityRow, example_batches
+from scratch_models.parity import (
+    ParityReport,
+    ParityRow,
+    compare_generation,
+    example_batches,
+    load_pair,
+)
 from scratch_models.parity.check import COMPARISONS
 from scratch_models.parity.grid import (
     DEFAULT,
@@ -24,6 +30,7 @@ from scratch_models.parity.grid import (
     config_fields,
     most_complete_head,
     variants_of,
+    write_random_checkpoint,
 )
 from scratch_models.parity.loading import classes_to_compare, has_attention
 from scratch_models.parity.saving import compare_saving
@@ -182,6 +189,21 @@ def test_a_decoder_without_padding_token_classifies_texts_one_by_one() -> None:
     assert {len(batch["input_ids"]) for batch in batches} == {1}
     report = check_random(ARCHITECTURES["gpt2"], "sequence-classification", pad_token_id=None)
     assert_equal(report)
+
+
+def test_ways_to_generate_are_what_they_are_called_whatever_the_checkpoint_prefers(
+    tmp_path,
+) -> None:
+    write_random_checkpoint(tmp_path, ARCHITECTURES["marian"], "seq2seq-lm")
+    pair = load_pair(tmp_path, "seq2seq-lm")
+    logits = {}
+    for beams in (1, 4):
+        for model in (pair.scratch, pair.reference):
+            model.generation_config.num_beams = beams
+        rows = compare_generation(pair.scratch, pair.reference)
+        assert all(row.passed for row in rows)
+        logits[beams] = [row.tolerance for row in rows]  # a multiple of the largest logit
+    assert logits[1] == logits[4]
 
 
 def test_sources_and_targets_are_of_every_kind() -> None:

@@ -113,7 +113,7 @@ def _table(report: ParityReport) -> Table:
         if stage is not None and next_stage != stage:
             table.add_section()
         stage = next_stage
-        worst = max(rows, key=_badness)
+        worst = max(rows, key=lambda row: (_badness(row), row.tolerance))
         mark = (
             "[green]yes[/green]" if all(row.passed for row in rows) else "[bold red]NO[/bold red]"
         )
