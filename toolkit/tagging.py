@@ -1,0 +1,217 @@
+"""Token classification as a task: its loss, the metric that chooses, and the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+from rich.table import Table
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from toolkit.batching import Collate
+from toolkit.console import console
+from toolkit.data.tagging import TaggingData
+from toolkit.data.windows import Windows
+from toolkit.engine import FitResult
+from toolkit.entity_metrics import count_entities, describe_entities, entities, entity_names, scores
+from toolkit.evaluation import Outputs, predict
+from toolkit.ignored_label import IGNORED
+from toolkit.objectives import Batch, model_inputs
+from toolkit.outcome import SPLITS, describe_training, draw_training
+from toolkit.progress import progress_bar
+from toolkit.run import Run, describe_run
+
+
+class TokenClassification:
+    """Cross entropy over the tags of every word; a label of -100 is none.
+
+    Args:
+        width: tokens of the longest window of any split.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def count(self, batch: Batch) -> list[int]:
+        """Words whose label counts."""
+        return [int((batch["labels"] != IGNORED).sum())]
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        """Summed cross entropy over these words."""
+        logits = model(**model_inputs(batch)).logits.float()
+        return F.cross_entropy(
+            logits.flatten(0, 1), batch["labels"].flatten(), ignore_index=IGNORED, reduction="sum"
+        ).view(1)
+
+    def outputs(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+        """Per window: `predictions` [batch, width], the words that count first; summed `loss`.
+
+        What is behind the last word is -100.
+        """
+        labels = batch["labels"]
+        logits = model(**model_inputs(batch)).logits.float()
+        losses = F.cross_entropy(
+            logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none"
+        )
+        counts = labels != IGNORED
+        found = logits.argmax(-1).masked_fill(~counts, IGNORED)
+        order = counts.int().argsort(dim=1, descending=True, stable=True)
+        found = found.gather(1, order)
+        padded = F.pad(found, (0, self.width - found.shape[1]), value=IGNORED)
+        return {"predictions": padded, "loss": losses.sum(-1)}
+
+
+class SentenceTags:
+    """Puts the predictions for windows together again: one tag for every token of a split.
+
+    Args:
+        rows: of the split, with tags.
+        windows: of the same split (`toolkit.data.word_windows.tokenize_words`).
+        label_names: in id order.
+    """
+
+    def __init__(self, rows: Any, windows: Any, label_names: Sequence[str]) -> None:
+        self.gold: list[list[str]] = rows["tags"][:]
+        self.sentences: list[int] = windows["sentence"][:]
+        self.words: list[list[int]] = windows["words"][:]
+        self.label_names = label_names
+
+    def __call__(self, outputs: Outputs) -> list[list[str]]:
+        """The predicted tags of every sentence.
+
+        Raises:
+            RuntimeError: a token got no prediction, or two.
+        """
+        tags: list[list[str | None]] = [[None] * len(sentence) for sentence in self.gold]
+        for window, predictions in enumerate(outputs["predictions"]):
+            sentence = tags[self.sentences[window]]
+            found = predictions[predictions != IGNORED]
+            for word, label in zip(self.words[window], found, strict=True):
+                if sentence[word] is not None:
+                    raise RuntimeError(f"token {word} of a sentence was predicted twice")
+                sentence[word] = self.label_names[label]
+        complete = [[tag for tag in sentence if tag is not None] for sentence in tags]
+        if list(map(len, complete)) != list(map(len, self.gold)):
+            raise RuntimeError("not every token of a sentence has a prediction")
+        return complete
+
+
+class EntityMetric:
+    """Entity F1, precision, recall and loss per word; chosen by F1.
+
+    Args:
+        tags: puts the predictions of the validation windows together.
+    """
+
+    selection = "entity_f1"
+    higher_is_better = True
+
+    def __init__(self, tags: SentenceTags) -> None:
+        self.tags = tags
+        self.gold = entities(tags.gold)
+
+    def __call__(self, outputs: Outputs) -> dict[str, float]:
+        """Compute from the outputs of `TokenClassification`."""
+        predicted = entities(self.tags(outputs))
+        found = scores(count_entities(self.gold, predicted).sum(0))
+        words = sum(map(len, self.tags.gold))
+        return {
+            "entity_f1": found["f1"],
+            "precision": found["precision"],
+            "recall": found["recall"],
+            "loss": float(outputs["loss"].sum() / words),
+        }
+
+
+def finish_tagging(
+    run: Run[Any],
+    result: FitResult,
+    data: TaggingData,
+    windows: Windows,
+    *,
+    objective: TokenClassification,
+    collate: Collate,
+    title: str,
+    model: dict[str, Any],
+) -> dict[str, Any]:
+    """Test once, write predictions and summary, print the result, and complete the run.
+
+    Returns:
+        The summary (schema version 1).
+    """
+    seen = set(entity_names(data.train["tokens"][:], data.train["tags"][:]))
+    found = {}
+    for split in SPLITS:
+        rows, read = getattr(data, split), getattr(windows, split)
+        outputs = result.validation if split == "validation" else None
+        if outputs is None:
+            with progress_bar(f"evaluating on {split}", len(read)) as display:
+                outputs = predict(
+                    result.model, read, compute=objective.outputs, collate=collate,
+                    accelerator=run.accelerator, advance=display.advance,
+                    batch_size=run.config.train.eval_batch_size,
+                )  # fmt: skip
+        predicted = SentenceTags(rows, read, data.label_names)(outputs)
+        found[split] = describe_entities(rows["tokens"][:], rows["tags"][:], predicted, seen)
+        if run.accelerator.is_main_process:
+            _write_predictions(run, split, rows, predicted)
+    summary = {
+        **describe_run(run, title, "token-classification"),
+        "model": model,
+        "data": {
+            "dataset": data.summary["source"],
+            **{f"{split}_examples": len(getattr(data, split)) for split in ("train", *SPLITS)},
+            "label_names": data.label_names,
+            "hashes": data.summary["sha256"],
+        },
+        "training": describe_training(result),
+        **found,
+    }
+    run.write_json("data.json", data.summary)
+    if run.accelerator.is_main_process:
+        draw_training(run, result.state.best_step, "entity_f1")
+        _print(run, summary)
+    run.complete(summary)
+    return summary
+
+
+def _write_predictions(
+    run: Run[Any], split: str, rows: Any, predicted: Sequence[Sequence[str]]
+) -> None:
+    """One row per sentence: id, tokens, gold and predicted tags."""
+    table = pyarrow.table(
+        {
+            "id": rows["id"][:],
+            "tokens": rows["tokens"][:],
+            "gold": rows["tags"][:],
+            "predicted": predicted,
+        }
+    )
+    file = run.directory / "predictions" / f"{split}.parquet"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(table, file)
+
+
+def _print(run: Run[Any], summary: dict[str, Any]) -> None:
+    table = Table(title=f"{summary['title']}: {run.directory}", title_justify="left")
+    for column in ("entities", "number", "precision", "recall", "F1", "95% interval"):
+        table.add_column(column, justify="left" if column == "entities" else "right")
+
+    def add(name: str, values: dict[str, Any], interval: str = "") -> None:
+        shown = [f"{values[key]:.1%}" for key in ("precision", "recall", "f1")]
+        table.add_row(name, f"{values['gold']:,}", *shown, interval)
+
+    for split in SPLITS:
+        f1 = summary[split]["entity_f1"]
+        interval = "{:.1%}-{:.1%}".format(*f1["interval"])
+        add(split, summary[split] | {"f1": f1["value"]}, interval)
+    test = summary["test"]
+    for kind, values in test["types"].items():
+        add(f"  test: {kind}", values)
+    for part in ("seen", "unseen"):
+        if test[part]["gold"]:
+            add(f"  test: names {part} in training", test[part])
+    console.print(table)
