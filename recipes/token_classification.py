@@ -56,7 +56,8 @@ def main(invocation: Invocation[Config]) -> None:
     config = run.config
     data = config.load_data()
 
-    head, new_modules = "token-classification", []
+    head = "token-classification"
+    new_modules: list[str] = []
     if config.method == "from_scratch":
         name = "small BERT"
         texts = [" ".join(tokens) for tokens in data.train["tokens"]]

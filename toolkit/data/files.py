@@ -215,25 +215,38 @@ def _read_parquet(content: bytes, path: Path) -> Table:
     if not table.num_rows:
         raise UserError(f"{path} holds no rows.")
     for name, names in class_names.items():
-        columns[name] = [names[c] if c is not None and c >= 0 else None for c in columns[name]]
+        columns[name] = [named(cell, names) for cell in columns[name]]
     positions = list(range(1, table.num_rows + 1))
     return Table(columns, str(path), "row", positions, class_names)
 
 
+def named(cell: Any, names: list[str]) -> Any:
+    """Names for class ids, also in a list; None for -1 (unpublished)."""
+    if isinstance(cell, list):
+        return [named(item, names) for item in cell]
+    return names[cell] if cell is not None and cell >= 0 else None
+
+
 def _class_names(schema: Any) -> dict[str, list[str]]:
-    """Names of the classes of every column of ids, where `datasets` has written them in."""
+    """Names of the classes of every column of ids or lists of ids, where `datasets` wrote them."""
     import pyarrow as pa
 
     if b"huggingface" not in (schema.metadata or {}):
         return {}
     features = (json.loads(schema.metadata[b"huggingface"]).get("info") or {}).get("features") or {}
-    return {
-        field.name: features[field.name]["names"]
-        for field in schema
-        if pa.types.is_integer(field.type)
-        and features.get(field.name, {}).get("_type") == "ClassLabel"
-        and features[field.name].get("names")
-    }
+    found = {}
+    for column in schema:
+        feature, kind = features.get(column.name) or {}, column.type
+        if isinstance(feature, dict) and "feature" in feature and pa.types.is_list(kind):
+            feature, kind = feature["feature"], kind.value_type
+        if (
+            isinstance(feature, dict)
+            and feature.get("_type") == "ClassLabel"
+            and feature.get("names")
+            and pa.types.is_integer(kind)
+        ):
+            found[column.name] = feature["names"]
+    return found
 
 
 _READERS: dict[str, Callable[[bytes, Path], Table]] = {

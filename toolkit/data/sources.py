@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from toolkit.data.files import Table, data_suffix, read_table
+from toolkit.data.files import Table, data_suffix, named, read_table
 from toolkit.data.quiet import quiet_datasets
 from toolkit.data.suggest import near_names
 from toolkit.demo import reviews
@@ -167,8 +167,9 @@ def _table_of(dataset: Any, source: str) -> Table:
     columns, class_names = {}, {}
     for name, feature in dataset.features.items():
         cells = dataset.data.column(name).to_pylist()
-        if isinstance(feature, datasets.ClassLabel):
-            class_names[name] = list(feature.names)
-            cells = [feature.names[c] if c is not None and c >= 0 else None for c in cells]
+        classes = getattr(feature, "feature", feature)  # of a list of ids, what is in it
+        if isinstance(classes, datasets.ClassLabel):
+            class_names[name] = list(classes.names)
+            cells = [named(cell, classes.names) for cell in cells]
         columns[name] = cells
     return Table(columns, source, "row", list(range(1, len(dataset) + 1)), class_names)

@@ -67,7 +67,9 @@ def _read(dataset: str, columns: tuple[str | None, str | None]) -> dict[str, Tag
     if dataset == entities.NAME:
         return {
             split: TaggedSentences(
-                *map(list, zip(*rows, strict=True)), lambda row, token: f"row {row + 1}"
+                [tokens for tokens, _ in rows],
+                [tags for _, tags in rows],
+                lambda row, token: f"{entities.NAME}, row {row + 1}",
             )
             for split, rows in entities.read_entities().items()
         }
