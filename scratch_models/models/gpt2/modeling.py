@@ -271,6 +271,8 @@ class ScratchGPT2LMHeadModel(ScratchGPT2PreTrainedModel, LimitedPositionsGenerat
     """GPT-2 that predicts the next token; its head is the token embedding (2018, §3.1)."""
 
     huggingface_class = "GPT2LMHeadModel"
+    # Its loss divides by `num_items_in_batch`, so Trainer accumulates batches of any lengths right.
+    accepts_loss_kwargs = True
     _tied_weights_keys: ClassVar[dict[str, str]] = {"lm_head.weight": "transformer.token.weight"}
 
     def __init__(self, config: GPT2Config) -> None:

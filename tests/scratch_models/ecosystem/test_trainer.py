@@ -16,6 +16,8 @@ from transformers import (
     TrainingArguments,
 )
 
+from scratch_models.hub.architecture import architectures
+
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 QUIET: dict[str, Any] = {
     "use_cpu": True,
@@ -113,12 +115,23 @@ def test_small_batches_add_up_to_one_large_batch(one_head, tmp_path) -> None:
             learning_rate=0.05,
             max_grad_norm=0.0,
         )
-        assert not run.model_accepts_loss_kwargs
-        run.train_dataset = [whole(row) for row in run.train_dataset]
+        if not run.model_accepts_loss_kwargs:  # else it counts the labels of the whole step
+            run.train_dataset = [whole(row) for row in run.train_dataset]
         run.train()
         results.append(model.state_dict())
     for name, tensor in results[0].items():
         torch.testing.assert_close(results[1][name], tensor, atol=1e-5, rtol=1e-4)
+
+
+def test_only_a_loss_that_divides_by_the_whole_step_says_so() -> None:
+    """Trainer would believe every `forward` with **kwargs and not divide at all."""
+    classes = [
+        architecture.load(head)
+        for architecture in architectures().values()
+        for head in architecture.classes
+    ]
+    counting = {model.__name__ for model in classes if model.accepts_loss_kwargs}
+    assert counting == {"ScratchGPT2LMHeadModel"}
 
 
 def freeze_statistics(model: PreTrainedModel) -> None:
@@ -130,7 +143,7 @@ def freeze_statistics(model: PreTrainedModel) -> None:
 
 
 def whole(row: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A row that asks for a label everywhere."""
+    """A row that asks for a label everywhere: losses that are means weigh batches alike."""
     return {
         key: value.clamp(min=0) if key == "labels" and value.ndim else value
         for key, value in row.items()
