@@ -1,4 +1,4 @@
-"""Use a pretrained encoder as it is: features once per text, then logistic regression on them."""
+"""Use a pretrained encoder as it is: features once per example, logistic regression on them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from sklearn.preprocessing import Normalizer
 from torch import Tensor, nn
 
 from toolkit.batching import Collate
-from toolkit.data.text_classification import TextClassificationData
-from toolkit.evaluation import predict
+from toolkit.evaluation import Compute, predict
 from toolkit.linear import LinearResult, describe_linear_training, fit_linear
 from toolkit.modeling import count_parameters
 from toolkit.objectives import Batch, model_inputs
-from toolkit.outcome import Scores
+from toolkit.outcome import LabelledSplits, Scores
 from toolkit.progress import progress_bar
 from toolkit.run import Run
 
@@ -60,12 +59,19 @@ class FrozenResult:
 
 
 def fit_frozen(
-    run: Run[Any], encoder: nn.Module, data: TextClassificationData, collate: Collate
+    run: Run[Any],
+    encoder: nn.Module,
+    data: LabelledSplits,
+    collate: Collate,
+    compute: Compute | None = None,
 ) -> FrozenResult:
     """Compute features once, choose the penalty on validation, fit on train.
 
-    Its seconds count the features of the training texts and the fit with the chosen penalty: what
+    Its seconds count the features of the training rows and the fit with the chosen penalty: what
     it takes to get this classifier, as ``fit`` counts its training steps.
+
+    Args:
+        compute: ``features`` [batch, hidden] of a batch; None: `mean_pooled_features`, for texts.
     """
     run.begin()
     # evaluation_mode: DistributedDataParallel takes no model without gradients.
@@ -78,7 +84,7 @@ def fit_frozen(
             outputs = predict(
                 encoder,
                 rows,
-                compute=mean_pooled_features,
+                compute=compute or mean_pooled_features,
                 collate=collate,
                 accelerator=run.accelerator,
                 batch_size=run.config.train.eval_batch_size,
@@ -91,7 +97,7 @@ def fit_frozen(
         PENALTIES,
         rows=len(data.train),
         seconds=seconds["train"] + result.seconds,
-        tokens=sum(data.train["length"][:]),
+        tokens=sum(data.train["length"][:]) if "length" in data.train.column_names else None,
     )
     return FrozenResult(result, training)
 
@@ -101,6 +107,12 @@ def mean_pooled_features(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
     hidden = model(**model_inputs(batch)).last_hidden_state.float()
     mask = batch["attention_mask"].unsqueeze(-1).to(hidden.dtype)
     return {"features": (hidden * mask).sum(1) / mask.sum(1).clamp(min=1)}
+
+
+def image_features(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
+    """``features`` [batch, hidden] of images: a ViT's class token, else the mean over places."""
+    hidden = model(**model_inputs(batch)).last_hidden_state.float()
+    return {"features": hidden[:, 0] if hidden.ndim == 3 else hidden.mean((2, 3))}
 
 
 def build_classifier(penalty: float) -> Pipeline:

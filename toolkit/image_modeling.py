@@ -142,3 +142,23 @@ def _size_of(processor: Any, name: str) -> Size:
     if found.get("shortest_edge"):
         return int(found["shortest_edge"]), int(found["shortest_edge"])
     raise UserError(f"{name}: its image processor has the size {found}; expected height and width.")
+
+
+def check_method(model: str, method: str) -> None:
+    """Refuse a new model that is to be fine-tuned, and a pretrained one to be made anew.
+
+    Raises:
+        UserError: says which of the two to change.
+    """
+    new = " or ".join(NEW_MODELS)
+    if method == "from_scratch" and model not in NEW_MODELS:
+        raise UserError(
+            f"--method from_scratch makes a new model: --model {new}, not {model!r}. For the "
+            "pretrained one use --method full, lora or frozen."
+        )
+    if method != "from_scratch" and model in NEW_MODELS:
+        raise UserError(
+            f"--model {model} is a new model with random weights: train it with --method "
+            f"from_scratch. --method {method} is for a pretrained model: give its folder or Hub "
+            "name."
+        )

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from toolkit.console import notify
-from toolkit.data.text_classification import TextClassificationData
 from toolkit.environment import peak_memory_bytes
-from toolkit.outcome import Scores
+from toolkit.outcome import LabelledSplits, Scores
 from toolkit.run import Run
 
 
@@ -37,7 +36,7 @@ def fit_linear(
     build: Callable[[float], Any],
     penalties: Sequence[float],
     features: dict[str, Any],
-    data: TextClassificationData,
+    data: LabelledSplits,
 ) -> LinearResult:
     """Fit one classifier per penalty on train and keep the one that is best on validation.
 

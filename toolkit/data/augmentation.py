@@ -99,7 +99,7 @@ def crop_and_flip(images: Tensor, draws: NDArray[np.float64], padding: int, flip
     which = torch.arange(len(images))[:, None, None]
     # Indices around a slice put the channels last.
     chosen = padded[which, :, down[:, :, None], across[:, None, :]]
-    return chosen.permute(0, 3, 1, 2).contiguous()
+    return chosen.permute(0, 3, 1, 2)
 
 
 def erase(images: Tensor, draws: NDArray[np.float64], probability: float) -> Tensor:

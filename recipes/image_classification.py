@@ -1,0 +1,127 @@
+"""Label your own images with any image model.
+
+    accelerate launch recipes/image_classification.py --dataset photos/
+    accelerate launch recipes/image_classification.py --dataset photos.csv --method lora
+    accelerate launch recipes/image_classification.py --dataset photos/ --image-size 64
+        --method from_scratch --model resnet
+
+photos/ holds one folder per class (or train, validation and test, which hold them); photos.csv has
+the columns image (path of the file) and label.
+
+Offline, a minute on a laptop: accelerate launch recipes/image_classification.py --preset demo
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from toolkit.adapters import LoraSettings, add_lora, merge, save_adapter
+from toolkit.config import Invocation, RunConfig, check_range
+from toolkit.data.augmentation import Augmentation
+from toolkit.data.augmentation_config import AugmentationSettings
+from toolkit.data.image_collate import ImageCollator, Preprocessing, measure_colours
+from toolkit.data.image_config import ImageDataConfig
+from toolkit.engine import fit
+from toolkit.entry import run_recipe
+from toolkit.evaluation import ClassificationMetric
+from toolkit.frozen import fit_frozen, image_features
+from toolkit.image_modeling import (
+    ResNetShape,
+    ViTShape,
+    check_method,
+    load_preprocessing,
+    new_resnet,
+    new_vit,
+)
+from toolkit.image_outcome import describe_image_training, print_cost
+from toolkit.modeling import load_pretrained
+from toolkit.objectives import Classification
+from toolkit.outcome import Outcome, describe_model, finish_classification, save_model, score_splits
+from toolkit.run import start_run
+
+
+@dataclass
+class Config(ImageDataConfig, RunConfig):
+    """What to train on what."""
+
+    model: str = "google/vit-base-patch16-224-in21k"
+    """Model folder or Hub name; with --method from_scratch: resnet or vit."""
+    implementation: Literal["scratch", "hf"] = "scratch"
+    """Our own classes, or HuggingFace's, which know more architectures."""
+    method: Literal["full", "lora", "frozen", "from_scratch"] = "full"
+    """Train all weights; train LoRA updates; keep the model and fit logistic regression on its
+    features; or train a new model from random weights."""
+    lora: LoraSettings = field(default_factory=LoraSettings)
+    """For --method lora."""
+    vit: ViTShape = field(default_factory=ViTShape)
+    """For --method from_scratch --model vit."""
+    resnet: ResNetShape = field(default_factory=ResNetShape)
+    """For --method from_scratch --model resnet."""
+    augmentation: AugmentationSettings = field(default_factory=AugmentationSettings)
+    """Random changes of the training images; none for --method frozen."""
+    label_smoothing: float = 0.0
+    """Share of every label that is spread over all classes."""
+    allow_missing_weights: bool = False
+    """Go on when a checkpoint lacks weights that are not the task's own."""
+
+
+def main(invocation: Invocation[Config]) -> None:
+    """Data, model, training, result: in this order."""
+    run = start_run(invocation, "image_classification")
+    config = run.config
+    check_range("label_smoothing", config.label_smoothing, 0, 1)
+    check_method(config.model, config.method)
+    augmentation = Augmentation(config.augmentation, config.seed)
+
+    # A pretrained model brings its size and colours; a new one gets those of the images.
+    new_modules: list[str] = []
+    if config.method == "from_scratch":
+        data = config.load_data()
+        size = (config.image_size, config.image_size) if config.image_size else data.size
+        preprocessing = Preprocessing(size, *measure_colours(data.train))
+        if config.model == "vit":
+            model = new_vit(config.vit, size, data.label_names, config.implementation)
+        else:
+            model = new_resnet(config.resnet, data.label_names, config.implementation)
+    else:
+        preprocessing = load_preprocessing(config.model)
+        data = config.load_data(preprocessing.size)
+        head = "model" if config.method == "frozen" else "image-classification"
+        model, new_modules = load_pretrained(
+            config.model, head, implementation=config.implementation, label_names=data.label_names,
+            allow_missing_weights=config.allow_missing_weights,
+        )  # fmt: skip
+    if config.method == "lora":
+        model = add_lora(model, config.lora, new_modules)
+    described = describe_model(model, config.model, config.implementation, config.method)
+    processor = preprocessing.processor()
+    collate_plain = ImageCollator(preprocessing)
+
+    # Train; the best checkpoint on validation is tested once.
+    if config.method == "frozen":
+        frozen = fit_frozen(run, model, data, collate_plain, image_features)
+        frozen.save(run, model, processor)
+        training, scores = frozen.training, frozen.scores
+        described |= frozen.parameters(model)
+    else:
+        collate = ImageCollator(preprocessing, augmentation, len(data.label_names))
+        objective = Classification(config.label_smoothing)
+        metric = ClassificationMetric(len(data.label_names))
+        result = fit(
+            run, model, data, objective=objective, collate=collate,
+            collate_validation=collate_plain, metric=metric,
+        )  # fmt: skip
+        training = describe_image_training(run, result)
+        scores = score_splits(run, result, data, objective, collate_plain)
+        trained = result.model
+        if config.method == "lora":
+            save_adapter(run, trained, processor)
+            trained = merge(trained)
+        save_model(run, trained, processor)
+
+    title = config.title or f"{config.model}, {config.method}"
+    outcome = Outcome(title, described, training, scores)
+    print_cost(finish_classification(run, data, outcome, "image-classification"))
+
+
+if __name__ == "__main__":
+    run_recipe(main, Config, __file__)
