@@ -35,6 +35,9 @@ class Config(TaggingDataConfig, RunConfig):
     """Tokens the model reads at once; longer sentences are read in windows that overlap."""
     overlap: int = 64
     """Tokens that neighbouring windows share."""
+    unknown_share: float = 0.0
+    """Share of the tokens that training shows as unknown, so that the model goes by what stands
+    around a name it has never seen."""
     method: Literal["full", "lora", "frozen", "from_scratch"] = "full"
     """Train all weights; train LoRA updates; train the classifier alone; or train a small BERT from
     random weights, its vocabulary from the training sentences."""
@@ -81,10 +84,12 @@ def main(invocation: Invocation[Config]) -> None:
     limit = input_limit(config.max_length, tokenizer, model.config)
     data, windows = tokenize_words(data, tokenizer, limit, config.overlap)
     objective, collate = TokenClassification(windows.longest), TaggingCollator(tokenizer)
+    collate_training = TaggingCollator(tokenizer, config.unknown_share, config.seed)
     # Training sees windows; what counts is how many entities of whole sentences are found.
     metric = EntityMetric(SentenceTags(data.validation, windows.validation, data.label_names))
     result = fit(
-        run, model, windows, objective=objective, collate=collate, metric=metric,
+        run, model, windows, objective=objective, collate=collate_training, metric=metric,
+        collate_validation=collate,
     )  # fmt: skip
 
     trained = result.model

@@ -57,7 +57,7 @@ def load_questions(
     Raises:
         UserError: whatever is wrong with the data, with file and question.
     """
-    sizes = dict.fromkeys(("train", *HELD_OUT)) | (sizes or {})
+    sizes = {name: (sizes or {}).get(name) for name in ("train", *HELD_OUT)}
     read = read_questions(dataset, validation_file=validation_file, test_file=test_file)
     spans, repairs = {}, {}
     for name, questions in read.items():

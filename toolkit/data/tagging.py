@@ -65,7 +65,7 @@ def load_tagging(
         UserError: whatever is wrong with the data, with file and line; a type of entity that is
             held out but not trained.
     """
-    sizes = dict.fromkeys(("train", *HELD_OUT)) | (sizes or {})
+    sizes = {name: (sizes or {}).get(name) for name in ("train", *HELD_OUT)}
     read = read_tagged(
         dataset,
         tokens_column=tokens_column,

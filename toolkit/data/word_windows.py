@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import datasets
 import torch
 
+from toolkit.config import check_range
 from toolkit.console import notify
 from toolkit.data.quiet import quiet_datasets
+from toolkit.data.randomness import uniforms
 from toolkit.data.windows import Windows
 from toolkit.errors import UserError
 from toolkit.ignored_label import IGNORED
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from toolkit.data.tagging import TaggingData
 
+_HIDE = 16  # what random numbers are for, apart from the other purposes
 _BOUNDARY_MARKS = {"▁", "Ġ"}  # pieces that say no more than that a word begins
 
 
@@ -216,14 +219,26 @@ class TaggingCollator:
     Gives int64 tensors [batch, length] input_ids, attention_mask, labels (-100 where nothing
     counts), token_type_ids (zeros) where the tokenizer's model takes them, and index [batch].
 
+    Args:
+        unknown_share: share of the pieces with a label that are shown as the unknown token, other
+            ones in every epoch; for training.
+        seed: of the run.
+
     Raises:
-        UserError: the tokenizer has no padding token.
+        UserError: the tokenizer has no padding token, or no unknown token where it is needed.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, unknown_share: float = 0.0, seed: int = 0
+    ) -> None:
+        check_range("unknown_share", unknown_share, 0, 1)
         if tokenizer.pad_token_id is None:
             raise UserError("the tokenizer has no padding token; set one (GPT-2: its end of text).")
+        if unknown_share and tokenizer.unk_token_id is None:
+            raise UserError(f"--unknown_share {unknown_share}: the tokenizer has no unknown token.")
         self.tokenizer = tokenizer
+        self.unknown_share = unknown_share
+        self.seed = seed
         self.with_types = "token_type_ids" in tokenizer.model_input_names
 
     def __call__(self, examples: Sequence[dict[str, Any]]) -> dict[str, torch.Tensor]:
@@ -240,6 +255,13 @@ class TaggingCollator:
             [label for row in examples for label in row["labels"]]
         )
         batch = {**padded, "labels": labels}
-        if "index" in examples[0]:
-            batch["index"] = torch.tensor([row["index"] for row in examples])
+        batch["index"] = torch.tensor([row["index"] for row in examples])
+        if self.unknown_share:
+            self._hide(batch, examples[0].get("epoch", 0))
         return batch
+
+    def _hide(self, batch: dict[str, torch.Tensor], epoch: int) -> None:
+        rows = batch["index"].numpy()
+        draws = uniforms(self.seed, epoch, rows, _HIDE, batch["labels"].shape[1])
+        hidden = torch.from_numpy(draws < self.unknown_share) & (batch["labels"] != IGNORED)
+        batch["input_ids"][hidden] = self.tokenizer.unk_token_id

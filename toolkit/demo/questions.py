@@ -3,8 +3,8 @@
 A paragraph tells of an exhibition: when it opens and closes, where it is and where its pieces come
 from, languages, currencies, numbers. There are two facts of most kinds, so that the words around an
 answer decide, and a question that asks for what the paragraph leaves out has no answer. Names and
-dates are those of the Unicode CLDR through Babel; half of the names in validation and test are of
-those that training never shows. The same Babel gives the same questions.
+dates are those of the Unicode CLDR through Babel; three in ten of the names in validation and test
+are of those that training never shows. The same Babel gives the same questions.
 """
 
 from __future__ import annotations
