@@ -101,9 +101,14 @@ def read_names(kind: str) -> list[str]:
 
     locale = Locale("zh")
     tables = {
-        "PLACE": {code: name for code, name in locale.territories.items() if len(code) == 2},
+        # Two letters: a country or region, no continent. X: for testing, Z: unknown.
+        "PLACE": {
+            code: name
+            for code, name in locale.territories.items()
+            if len(code) == 2 and code[0] not in "XZ"
+        },
         "LANGUAGE": locale.languages,
-        "CURRENCY": locale.currencies,
+        "CURRENCY": {code: name for code, name in locale.currencies.items() if code != "XXX"},
     }
     names = {name for name in tables[kind].values() if re.fullmatch(r"[\u4e00-\u9fff·]+", name)}
     return sorted(names)
