@@ -25,9 +25,18 @@ TEXTS = [
 ] * 2
 LABELS = ["O", "B-A", "I-A"]
 WORDS = st.sampled_from(
-    ["我", "北", "京", "hello", "unbelievable", "world", "\u200b", "😀😀😀", "𠮷", "ABC123", "\ufffd", "龘",
-     "x" * 30]
-)  # fmt: skip
+    [
+        *"我北京龘𠮷",
+        "hello",
+        "unbelievable",
+        "world",
+        "\u200b",
+        "😀😀😀",
+        "ABC123",
+        "\ufffd",
+        "x" * 30,
+    ]
+)
 
 
 def unigram() -> Any:
