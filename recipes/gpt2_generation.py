@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from toolkit.adapters import LoraSettings, add_lora, merge, save_adapter
-from toolkit.config import Invocation, RunConfig
+from toolkit.config import Invocation, RunConfig, TrainConfig
 from toolkit.data.byte_bpe import train_byte_bpe
 from toolkit.data.document_config import DocumentDataConfig
 from toolkit.data.packing import PackedCollator
@@ -29,6 +29,10 @@ from toolkit.text_samples import SampleWriter, SamplingSettings
 class Config(DocumentDataConfig, RunConfig):
     """What to learn from, with which model, and what it is to write while it learns."""
 
+    train: TrainConfig = field(
+        default_factory=lambda: TrainConfig(batch_size=8, eval_batch_size=8, learning_rate=5e-5)
+    )
+    """How to train; a block of 512 tokens has 100 MB of logits in GPT-2's vocabulary."""
     model: str = "openai-community/gpt2"
     """Hub name or model folder; not used by --method from_scratch."""
     implementation: Literal["scratch", "hf"] = "scratch"

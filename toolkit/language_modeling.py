@@ -189,55 +189,58 @@ def per_document(outputs: Outputs, split: HeldOut) -> NDArray[np.float64]:
 
 
 def describe_scores(
-    nll: NDArray[np.float64], split: HeldOut, data: LanguageModelData, seed: int = 0
-) -> dict[str, Any]:
-    """Perplexity, word perplexity and bits per byte, as a summary holds them.
+    losses: dict[str, NDArray[np.float64]], split: HeldOut, data: LanguageModelData, seed: int = 0
+) -> dict[str, dict[str, Any]]:
+    """Perplexity, word perplexity and bits per byte of every model, as a summary holds them.
 
     Each has its interval, by bootstrap over documents (None with less than two), and its signature,
     which names all that the value depends on besides model and text.
+
+    Args:
+        losses: nats of every document, by the name of the model.
     """
     tokens = np.array([len(ids) - 1 for ids in split.tokens])
     protocol = data.summary["evaluation"]
     how = f"window:{protocol['window']}|stride:{protocol['stride']}|end of text:scored"
-    units = (
-        ("perplexity", tokens, "token", 1.0),
-        ("word_perplexity", split.words, data.word, 1.0),
-        ("bits_per_byte", split.bytes, "byte", math.log(2)),
-    )
-    described = {}
-    for name, counts, unit, divisor in units:
-        draws = _bootstrap_ratio(nll, counts, seed)
-        exponential = name != "bits_per_byte"
-        described[name] = {
-            "value": _value(nll.sum() / max(counts.sum(), 1), exponential, divisor),
-            "n": len(nll),
-            "terms": int(counts.sum()),
-            "interval": None if draws is None else [
-                _value(end, exponential, divisor)
-                for end in (draws.low, draws.high)
-            ],
-            "interval_method": None if draws is None else f"{draws.method}, over documents",
-            "signature": f"{name}|per:{unit}|documents:{len(nll)}|first token:not scored|{how}",
-        }  # fmt: skip
+    nll = np.stack([*losses.values(), tokens, split.words, split.bytes], axis=1).astype(float)
+    sums, draws = nll.sum(0), _bootstrap_sums(nll, seed)
+    described: dict[str, dict[str, Any]] = {}
+    for model, name in enumerate(losses):
+        described[name] = {}
+        for column, (metric, unit) in enumerate(
+            (("perplexity", "token"), ("word_perplexity", data.word), ("bits_per_byte", "byte")),
+            start=len(losses),
+        ):
+            interval = None
+            if len(nll) > 1:
+                ratios = draws[:, model] / np.maximum(draws[:, column], 1)
+                interval, _ = stats.bootstrap_interval(ratios)
+            described[name][metric] = {
+                "value": _value(metric, sums[model] / max(sums[column], 1)),
+                "n": len(nll),
+                "terms": int(sums[column]),
+                "interval": interval
+                and [_value(metric, end) for end in (interval.low, interval.high)],
+                "interval_method": interval and f"{interval.method}, over documents",
+                "signature": f"{metric}|per:{unit}|documents:{len(nll)}|first token:not scored|"
+                f"{how}",
+            }
     return described
 
 
-def _value(nats: float, exponential: bool, divisor: float) -> float:
-    return perplexity(float(nats), 1) if exponential else float(nats) / divisor
+def _value(metric: str, nats: float) -> float:
+    return float(nats) / math.log(2) if metric == "bits_per_byte" else perplexity(float(nats), 1)
 
 
-def _bootstrap_ratio(
-    nll: NDArray[np.float64], counts: NDArray[np.int64], seed: int
-) -> stats.Interval | None:
-    """Interval of sum(nll) / sum(counts) over documents drawn with replacement."""
-    if len(nll) < 2:
-        return None
-    generator = np.random.default_rng(seed)
-    draws = np.empty(stats.BOOTSTRAP_DRAWS)
-    for number in range(len(draws)):
-        drawn = generator.integers(0, len(nll), len(nll))
-        draws[number] = nll[drawn].sum() / max(counts[drawn].sum(), 1)
-    return stats.bootstrap_interval(draws)[0]
+def _bootstrap_sums(columns: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    """Sums of columns over documents drawn with replacement, [draws, columns]."""
+    generator, rows = np.random.default_rng(seed), len(columns)
+    at_once = max(1, 4_000_000 // columns.size)
+    parts = []
+    for start in range(0, stats.BOOTSTRAP_DRAWS, at_once):
+        size = min(at_once, stats.BOOTSTRAP_DRAWS - start)
+        parts.append(columns[generator.integers(0, rows, (size, rows))].sum(1))
+    return np.concatenate(parts)
 
 
 def _scored_text(text: str, ids: Sequence[int], tokenizer: Any) -> str:

@@ -86,12 +86,11 @@ def finish_language_model(
     scores, yardsticks = {}, {}
     for name in SPLITS:
         split = data.splits[name]
-        scores[name] = describe_scores(losses[name], split, data)
-        counted = ngram_losses(data.train_tokens, split.tokens, vocab_size)
-        others = counted | ({BEFORE: before[name]} if before else {})
-        yardsticks[name] = {
-            other: describe_scores(nll, split, data)["perplexity"] for other, nll in others.items()
-        }
+        others = ngram_losses(data.train_tokens, split.tokens, vocab_size)
+        others |= {BEFORE: before[name]} if before else {}
+        described = describe_scores({"model": losses[name], **others}, split, data)
+        scores[name] = described.pop("model")
+        yardsticks[name] = {other: values["perplexity"] for other, values in described.items()}
     summary = without_nan(
         {
             **describe_run(run, title, "language-modeling"),

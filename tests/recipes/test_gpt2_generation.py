@@ -61,7 +61,8 @@ def test_it_learns_the_language_stops_and_is_what_others_fine_tune(
     runs = tmp_path / "results/runs/gpt2_generation"
     finished = run_recipe(
         "gpt2_generation", "--dataset", language, "--run-id", "a", *SMALL, *NEW,
-        "--train.epochs", "24", "--train.evaluate-every", "120", "--train.learning-rate", "0.004",
+        "--train.max-steps", "170", "--train.evaluate-every", "85",
+        "--train.learning-rate", "0.008",
         "--samples.prompts", '["c1", "a0"]', "--samples.temperature", "0",
     )  # fmt: skip
     assert finished.status == 0, finished.err
@@ -70,7 +71,7 @@ def test_it_learns_the_language_stops_and_is_what_others_fine_tune(
 
     # Near the entropy of the language, and not below it: nothing is seen before its time. Counting
     # does not reach half of that.
-    assert ENTROPY - 0.5 < test["nll"].mean() < ENTROPY + 1
+    assert ENTROPY - 0.3 < test["nll"].mean() < ENTROPY + 1.8
     yardsticks = summary["yardsticks"]["test"]
     for name in ("unigram", "bigram", "interpolated bigram"):
         nats = math.log(yardsticks[name]["value"]) * test["tokens"].mean()

@@ -150,12 +150,16 @@ def test_scores_are_ratios_of_sums_with_an_interval_over_documents():
     split = data.splits["test"]
     tokens = np.array([len(ids) - 1 for ids in split.tokens])
     nll = np.array([3.0, 5.0, 4.0])
-    scores = describe_scores(nll, split, data)
+    described = describe_scores({"a": nll, "b": 2 * nll}, split, data)
+    scores = described["a"]
     assert scores["perplexity"]["value"] == pytest.approx(math.exp(12 / tokens.sum()))
     assert scores["word_perplexity"]["value"] == pytest.approx(math.exp(12 / split.words.sum()))
     assert scores["bits_per_byte"]["value"] == pytest.approx(12 / math.log(2) / split.bytes.sum())
     low, high = scores["perplexity"]["interval"]
     assert low < scores["perplexity"]["value"] < high
+    double = described["b"]["bits_per_byte"]
+    assert double["value"] == pytest.approx(2 * scores["bits_per_byte"]["value"])
+    assert double["interval"] == pytest.approx([2 * x for x in scores["bits_per_byte"]["interval"]])
     assert "window:9|stride:4" in scores["perplexity"]["signature"]
     windows = np.array(split.windows["document"][:])
     fair = {"nll": np.ones(len(windows)), "tokens": np.zeros(len(windows))}
