@@ -87,7 +87,7 @@ def finish_translation(
             "hashes": data.summary["sha256"],
         },
         "training": describe_training(result) | {"average": average},
-        "validation": metrics,
+        "validation": {name: {"value": value} for name, value in metrics.items()},
         "test": test,
     }
     run.write_json("data.json", data.summary)

@@ -76,6 +76,7 @@ def read_parallel(
     source_language: str,
     target_language: str,
     *,
+    hub_config: str | None = None,
     source_column: str | None = None,
     target_column: str | None = None,
     test_name: str | None = None,
@@ -85,6 +86,7 @@ def read_parallel(
     Args:
         source_language, target_language: codes, such as "en" and "zh": ending of parallel files,
             name of columns, keys of the Hub's translations.
+        hub_config: which configuration of a data set on the Hub that has several.
         source_column, target_column: columns by name, or by number (from 1) where the first line
             of a file is a row.
         test_name: which test files, without their ending, where a folder has several.
@@ -99,7 +101,7 @@ def read_parallel(
         endings = (source_language, target_language)
         if found := _parallel_files(folder, endings, test_name):
             return ParallelSource({split: read_line_pairs(*two) for split, two in found.items()})
-    source = read_source(dataset)
+    source = read_source(dataset, hub_config=hub_config)
     columns = (source_column, target_column)
     languages = (source_language, target_language)
     return ParallelSource(

@@ -14,6 +14,8 @@ class TranslationDataConfig:
     dataset: str = "demo:dates"
     """demo:dates, folder of parallel files (train.en, train.zh, …), table, folder of tables, or Hub
     name."""
+    hub_config: str | None = None
+    """Configuration of a data set on the Hub that has several, e.g. de-en."""
     source: str = "en"
     """Code of the language to translate from; ending of parallel files, name of columns."""
     target: str = "zh"
@@ -69,6 +71,7 @@ class TranslationDataConfig:
                 self.dataset,
                 self.source,
                 self.target,
+                hub_config=self.hub_config,
                 source_column=self.source_column,
                 target_column=self.target_column,
                 test_name=self.test_name,

@@ -185,10 +185,12 @@ def test_translations_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
         "validation": datasets.Dataset.from_dict({"translation": rows[8:10]}),
         "test": datasets.Dataset.from_dict({"translation": rows[10:]}),
     }
-    asked = []
+    asked: list[tuple[Any, ...]] = []
     monkeypatch.setattr(datasets, "load_dataset", lambda *name: asked.append(name) or splits)
     monkeypatch.setattr(toolkit.data.sources, "hub_failure", lambda: None)
-    data = TranslationDataConfig(dataset="someone/pairs", target="de").load_data()
+    settings = TranslationDataConfig(dataset="someone/pairs", target="de", hub_config="de-en")
+    data = settings.load_data()
+    assert asked == [("someone/pairs", "de-en")]
     assert data.test["target"][:] == ["Katze 10", "Katze 11"]
     with pytest.raises(UserError, match="no 'fr'; its languages: de, en"):
         TranslationDataConfig(dataset="someone/pairs", target="fr").load_data()
