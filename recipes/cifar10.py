@@ -13,10 +13,10 @@ Offline, a minute on a laptop: accelerate launch recipes/cifar10.py --preset dem
 from dataclasses import dataclass, field
 from typing import Literal
 
-from toolkit.config import Invocation, RunConfig, check_range
+from toolkit.config import Invocation, RunConfig, TrainConfig, check_range
 from toolkit.data.augmentation import Augmentation
 from toolkit.data.augmentation_config import AugmentationSettings
-from toolkit.data.image_collate import ImageCollator, Preprocessing, measure_colours
+from toolkit.data.image_collate import ImageCollator, measure_preprocessing
 from toolkit.data.image_config import ImageDataConfig
 from toolkit.engine import fit
 from toolkit.entry import run_recipe
@@ -26,8 +26,7 @@ from toolkit.image_modeling import (
     ResNetShape,
     ViTShape,
     load_preprocessing,
-    new_resnet,
-    new_vit,
+    new_image_model,
 )
 from toolkit.image_outcome import describe_image_training, print_cost
 from toolkit.modeling import load_pretrained
@@ -54,6 +53,12 @@ class Config(ImageDataConfig, RunConfig):
     """Random changes of the training images."""
     label_smoothing: float = 0.0
     """Share of every label that is spread over all classes."""
+    train: TrainConfig = field(
+        default_factory=lambda: TrainConfig(
+            epochs=30, batch_size=128, learning_rate=1e-3, weight_decay=0.05, schedule="cosine"
+        )
+    )
+    """How to train; the defaults suit a new model."""
 
 
 def main(invocation: Invocation[Config]) -> None:
@@ -74,12 +79,11 @@ def main(invocation: Invocation[Config]) -> None:
         )  # fmt: skip
     else:
         data = config.load_data()
-        size = (config.image_size, config.image_size) if config.image_size else data.size
-        preprocessing = Preprocessing(size, *measure_colours(data.train))
-        if config.model == "vit":
-            model = new_vit(config.vit, size, data.label_names, config.implementation)
-        else:
-            model = new_resnet(config.resnet, data.label_names, config.implementation)
+        preprocessing = measure_preprocessing(data, config.image_size)
+        model = new_image_model(
+            config.model, config.vit, config.resnet, preprocessing.size, data.label_names,
+            config.implementation,
+        )  # fmt: skip
     method = "full" if pretrained else "from_scratch"
     described = describe_model(model, config.model, config.implementation, method)
 

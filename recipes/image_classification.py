@@ -1,24 +1,21 @@
 """Label your own images with any image model.
 
-    accelerate launch recipes/image_classification.py --dataset photos/
-    accelerate launch recipes/image_classification.py --dataset photos.csv --method lora
-    accelerate launch recipes/image_classification.py --dataset photos/ --image-size 64
+    accelerate launch recipes/image_classification.py --dataset photos/ --method lora
+    accelerate launch recipes/image_classification.py --dataset photos.csv --image-size 64
         --method from_scratch --model resnet
 
 photos/ holds one folder per class (or train, validation and test, which hold them); photos.csv has
-the columns image (path of the file) and label.
-
-Offline, a minute on a laptop: accelerate launch recipes/image_classification.py --preset demo
+the columns image (path of the file) and label. Offline, a minute on a laptop: --preset demo
 """
 
 from dataclasses import dataclass, field
 from typing import Literal
 
 from toolkit.adapters import LoraSettings, add_lora, merge, save_adapter
-from toolkit.config import Invocation, RunConfig, check_range
+from toolkit.config import Invocation, RunConfig, TrainConfig, check_range
 from toolkit.data.augmentation import Augmentation
 from toolkit.data.augmentation_config import AugmentationSettings
-from toolkit.data.image_collate import ImageCollator, Preprocessing, measure_colours
+from toolkit.data.image_collate import ImageCollator, measure_preprocessing
 from toolkit.data.image_config import ImageDataConfig
 from toolkit.engine import fit
 from toolkit.entry import run_recipe
@@ -29,8 +26,7 @@ from toolkit.image_modeling import (
     ViTShape,
     check_method,
     load_preprocessing,
-    new_resnet,
-    new_vit,
+    new_image_model,
 )
 from toolkit.image_outcome import describe_image_training, print_cost
 from toolkit.modeling import load_pretrained
@@ -62,6 +58,10 @@ class Config(ImageDataConfig, RunConfig):
     """Share of every label that is spread over all classes."""
     allow_missing_weights: bool = False
     """Go on when a checkpoint lacks weights that are not the task's own."""
+    train: TrainConfig = field(
+        default_factory=lambda: TrainConfig(epochs=5, learning_rate=5e-5, schedule="cosine")
+    )
+    """How to train; the defaults suit fine-tuning, a new model needs a rate around 1e-3."""
 
 
 def main(invocation: Invocation[Config]) -> None:
@@ -73,15 +73,13 @@ def main(invocation: Invocation[Config]) -> None:
     augmentation = Augmentation(config.augmentation, config.seed)
 
     # A pretrained model brings its size and colours; a new one gets those of the images.
-    new_modules: list[str] = []
     if config.method == "from_scratch":
         data = config.load_data()
-        size = (config.image_size, config.image_size) if config.image_size else data.size
-        preprocessing = Preprocessing(size, *measure_colours(data.train))
-        if config.model == "vit":
-            model = new_vit(config.vit, size, data.label_names, config.implementation)
-        else:
-            model = new_resnet(config.resnet, data.label_names, config.implementation)
+        preprocessing = measure_preprocessing(data, config.image_size)
+        model = new_image_model(
+            config.model, config.vit, config.resnet, preprocessing.size, data.label_names,
+            config.implementation,
+        )  # fmt: skip
     else:
         preprocessing = load_preprocessing(config.model)
         data = config.load_data(preprocessing.size)
@@ -90,11 +88,10 @@ def main(invocation: Invocation[Config]) -> None:
             config.model, head, implementation=config.implementation, label_names=data.label_names,
             allow_missing_weights=config.allow_missing_weights,
         )  # fmt: skip
-    if config.method == "lora":
-        model = add_lora(model, config.lora, new_modules)
+        if config.method == "lora":
+            model = add_lora(model, config.lora, new_modules)
     described = describe_model(model, config.model, config.implementation, config.method)
-    processor = preprocessing.processor()
-    collate_plain = ImageCollator(preprocessing)
+    processor, collate_plain = preprocessing.processor(), ImageCollator(preprocessing)
 
     # Train; the best checkpoint on validation is tested once.
     if config.method == "frozen":

@@ -167,7 +167,7 @@ def fit(
     Raises:
         UserError: the loss or the gradient became NaN or infinite; names step, rows and learning
             rate. No parameter is left to train. The run was started with another number of
-            processes.
+            processes. An average is asked for of weights that are divided among processes.
         DryRunEnds: after one batch of a dry run.
     """
     train, accelerator = run.config.train, run.accelerator

@@ -47,6 +47,24 @@ class ResNetShape:
     """Blocks of two convolutions in every stage."""
 
 
+def new_image_model(
+    name: str,
+    vit: ViTShape,
+    resnet: ResNetShape,
+    size: Size,
+    label_names: list[str],
+    implementation: Implementation,
+) -> nn.Module:
+    """The new model that ``--model`` asks for: ``vit`` or ``resnet`` (`NEW_MODELS`).
+
+    Raises:
+        UserError: a shape that cannot be.
+    """
+    if name == "vit":
+        return new_vit(vit, size, label_names, implementation)
+    return new_resnet(resnet, label_names, implementation)
+
+
 def new_vit(
     shape: ViTShape, size: Size, label_names: list[str], implementation: Implementation
 ) -> nn.Module:

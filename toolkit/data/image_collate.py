@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from toolkit.data.augmentation import Augmentation
 from toolkit.data.image_decoding import Size, resize
-from toolkit.data.images import ImageRows
+from toolkit.data.images import ImageData, ImageRows
 
 MOST_MEASURED = 10_000
 """Images that are enough to measure mean and deviation."""
@@ -50,6 +50,16 @@ class Preprocessing:
             image_std=self.std,
             do_convert_rgb=True,
         )
+
+
+def measure_preprocessing(data: ImageData, image_size: int | None) -> Preprocessing:
+    """What a new model is to see: the training images' own colours, at their size or another.
+
+    Args:
+        image_size: height and width in pixels; None: those of the stored images.
+    """
+    size = data.size if image_size is None else (image_size, image_size)
+    return Preprocessing(size, *measure_colours(data.train))
 
 
 def measure_colours(rows: ImageRows) -> tuple[list[float], list[float]]:
