@@ -122,7 +122,7 @@ def test_unknown_heads_and_missing_folders(write_tiny_bert: WriteBert, tmp_path:
 
 def test_a_new_bert_has_the_shape_asked_for(write_tiny_bert: WriteBert, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(str(write_tiny_bert(tmp_path / "bert")))
-    shape = BertShape(layers=2, hidden_size=24, heads=4, dropout=0.25)
+    shape = BertShape(layers=2, hidden_size=24, heads=4, dropout=0.25, initializer_range=0.1)
     ours, theirs = (
         new_bert(shape, tokenizer, HEAD, implementation, ["a", "b"])  # type: ignore[arg-type]
         for implementation in ("scratch", "hf")
@@ -134,6 +134,9 @@ def test_a_new_bert_has_the_shape_asked_for(write_tiny_bert: WriteBert, tmp_path
     assert config.hidden_dropout_prob == config.attention_probs_dropout_prob == 0.25
     assert config.vocab_size == len(tokenizer)
     assert config.id2label == {0: "a", 1: "b"}
+    for model in (ours, theirs):
+        weights = torch.cat([p.flatten() for p in model.parameters() if p.ndim > 1])
+        assert float(weights.std()) == pytest.approx(0.1, rel=0.05)
 
 
 @pytest.mark.parametrize("implementation", ["scratch", "hf"])
