@@ -1,6 +1,6 @@
 """Train a Transformer to translate, from random weights or from a pretrained Marian, mBART or T5.
 
-Exact dates and numbers, English to Chinese, offline in minutes:
+Dates and numbers, English to Chinese, offline in minutes:
     accelerate launch recipes/translation.py --preset demo
 Multi30k, the small published setting:
     accelerate launch recipes/translation.py --preset multi30k --dataset FOLDER
@@ -92,7 +92,6 @@ def main(invocation: Invocation[Config]) -> None:
         )  # fmt: skip
         described = translator.describe(config.model, "full")
     model, tokenizer = translator.model, translator.tokenizer
-
     limit = input_limit(config.max_length, tokenizer, model.config)
     data = tokenize_pairs(data, tokenizer, limit, translator.prefix)
     collate = TranslationCollator(tokenizer)
@@ -112,8 +111,8 @@ def main(invocation: Invocation[Config]) -> None:
     outputs = translate_test(run, result, data, objective, collate)
     save_model(run, portable(result.model), tokenizer)
     finish_translation(
-        run, result, data, outputs, tokenizer, title=config.title or described["name"],
-        model=described, average=average, samples=config.samples,
+        run, result, data, outputs, tokenizer, config.title or described["name"], described,
+        average=average, samples=config.samples,
     )  # fmt: skip
 
 

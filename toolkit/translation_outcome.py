@@ -54,9 +54,9 @@ def finish_translation(
     data: TranslationData,
     outputs: Outputs,
     tokenizer: Any,
-    *,
     title: str,
     model: dict[str, Any],
+    *,
     average: dict[str, Any] | None = None,
     samples: int = 5,
 ) -> dict[str, Any]:
