@@ -59,6 +59,8 @@ def load_questions(
     """
     sizes = {name: (sizes or {}).get(name) for name in ("train", *HELD_OUT)}
     read = read_questions(dataset, validation_file=validation_file, test_file=test_file)
+    if language == "auto":
+        language = _language(read["train"])
     spans, repairs = {}, {}
     for name, questions in read.items():
         spans[name], repairs[name] = _find_answers(questions, name)
@@ -78,7 +80,7 @@ def load_questions(
                               [spans[origin][i] for i in rows.rows])  # fmt: skip
     summary = {
         "source": dataset,
-        "language": _language(read["train"]) if language == "auto" else language,
+        "language": language,
         "questions_read": {name: len(questions) for name, questions in read.items()},
         "answers": repairs,
         "overlap": overlap,
@@ -93,7 +95,7 @@ def load_questions(
     }
     return QuestionData(
         **{name: datasets.Dataset.from_dict(table, _FEATURES) for name, table in tables.items()},
-        language=summary["language"],
+        language=language,
         summary=summary,
     )
 

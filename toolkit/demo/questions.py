@@ -90,8 +90,8 @@ def _value(
 
 
 def _paragraph(values: list[str], generator: random.Random) -> tuple[str, dict[int, int]]:
-    """A text that tells five to seven of the facts; where the value of each begins in it."""
-    chosen = generator.sample(range(len(FACTS)), generator.randint(5, 7))
+    """A text that tells three to five of the facts; where the value of each begins in it."""
+    chosen = generator.sample(range(len(FACTS)), generator.randint(3, 5))
     text = generator.choice(OPENINGS)
     starts: dict[int, int] = {}
     for place, fact in enumerate(chosen):
