@@ -256,3 +256,13 @@ def test_colours_are_measured_over_all_images() -> None:
 def test_settings_out_of_range_are_refused(key: str, value: float) -> None:
     with pytest.raises(UserError, match=f"--augmentation.{key} {value}"):
         Augmentation(AugmentationSettings(**{key: value}), 0)
+
+
+def test_erased_places_have_the_mean_colour() -> None:
+    settings = AugmentationSettings(crop_padding=0, flip=False, erasing=1.0)
+    pixels = torch.full((4, 3, 8, 8), 255, dtype=torch.uint8)
+    batch = collator(settings)(examples([0, 1, 2, 3], 0, pixels))["pixel_values"]
+    erased = (batch == 0).all(1)
+    assert ((batch == 0).any(1) == erased).all()  # the same in every colour
+    assert (erased.flatten(1).sum(1) >= 1).all()
+    assert not erased.flatten(1).all(1).any()
