@@ -134,7 +134,7 @@ def test_nothing_is_lost_where_tokens_show_nothing(
 def test_a_dry_run_of_the_demo(run_recipe: Recipe, tmp_path: Path) -> None:
     finished = run_recipe("token_classification", "--preset", "demo", "--dry-run")
     assert finished.status == 0, finished.err
-    assert "3,000" in finished.out
+    assert "6,000" in finished.out
     assert not (tmp_path / "results").exists()
 
 

@@ -19,7 +19,7 @@ from toolkit.errors import UserError
 
 NAME = "demo:entities"
 KINDS = ("CURRENCY", "DATE", "LANGUAGE", "PLACE")
-SIZES = {"train": 3000, "validation": 500, "test": 1000}
+SIZES = {"train": 6000, "validation": 500, "test": 1000}
 HELD_OUT_SHARE = 0.2  # of the names, which training never shows
 UNSEEN_SHARE = 0.3  # of the names in held-out sentences that are chosen among those
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from toolkit.demo.entities import UNSEEN_SHARE, is_held_out, random_date, read_names
 
 NAME = "demo:questions"
-PARAGRAPHS = {"train": 1000, "validation": 150, "test": 300}
+PARAGRAPHS = {"train": 4000, "validation": 150, "test": 300}
 QUESTIONS_PER_PARAGRAPH = 3
 UNANSWERABLE_SHARE = 0.2
 
