@@ -50,8 +50,7 @@ def test_greedy_by_hand(model, tokenizer):
     assert [sample.text for sample in samples] == expected
 
 
-# A penalty below 1 favours what is there: padding, which is the end of text, must not count.
-@pytest.mark.parametrize("penalty", [1.0, 1.3, 0.02])
+@pytest.mark.parametrize("penalty", [1.0, 1.3])
 def test_prompts_together_go_on_as_each_alone(model, tokenizer, penalty):
     settings = {**GREEDY, "repetition_penalty": penalty}
     together = generate_samples(model, tokenizer, SamplingSettings(PROMPTS, **settings), 0)
@@ -88,6 +87,15 @@ def test_a_text_that_ends_stops_there(model, tokenizer):
     always(model, tokenizer, [tokenizer.eos_token])
     samples = generate_samples(model, tokenizer, SamplingSettings(PROMPTS, **GREEDY), 0)
     assert [(sample.text, sample.ended) for sample in samples] == [("", True)] * 3
+    assert model.generation_config.eos_token_id == tokenizer.eos_token_id
+
+
+def test_padding_is_no_text_that_was_there_before(model, tokenizer):
+    always(model, tokenizer, ["a", tokenizer.eos_token])
+    # Below 1 a penalty favours what is there; the padding of short prompts is the end of text.
+    settings = SamplingSettings(PROMPTS, **GREEDY, repetition_penalty=0.02)
+    samples = generate_samples(model, tokenizer, settings, 0)
+    assert [(sample.text, sample.ended) for sample in samples] == [("aaaaaa", False)] * 3
 
 
 @pytest.mark.parametrize(
