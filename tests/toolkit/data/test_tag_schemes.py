@@ -50,9 +50,7 @@ def test_spans_are_read_from_what_is_written_in_every_scheme(
     assert bio_tags(spans, length) == written(spans, length, "bio")
 
 
-@pytest.mark.parametrize(
-    ("scheme", "theirs"), [("bioes", IOBES), ("bilou", BILOU), ("iob1", IOB1)]
-)
+@pytest.mark.parametrize(("scheme", "theirs"), [("bioes", IOBES), ("bilou", BILOU), ("iob1", IOB1)])
 @given(sentence=spans_of_sentence())
 def test_seqeval_reads_the_same_spans_of_valid_tags(
     scheme: str, theirs: type, sentence: tuple[list[Span], int]

@@ -18,7 +18,8 @@ SENTENCES = [(list("我在北京"), ["O", "O", "B-LOC", "I-LOC"]), (["王芳", "
 
 def conll(sentences: list[tuple[list[str], list[str]]], separator: str = "\t") -> str:
     return "".join(
-        "".join(f"{token}{separator}{tag}\n" for token, tag in zip(tokens, tags, strict=True)) + "\n"
+        "".join(f"{token}{separator}{tag}\n" for token, tag in zip(tokens, tags, strict=True))
+        + "\n"
         for tokens, tags in sentences
     )
 
@@ -124,7 +125,11 @@ def test_rows_that_are_wrong_are_named(tmp_path: Path, row: dict[str, Any], mess
 
 
 def test_folders_of_any_file_names(tmp_path: Path) -> None:
-    for split, name in (("train", "ner_2nd.train"), ("validation", "dev.conll"), ("test", "x_test")):
+    for split, name in (
+        ("train", "ner_2nd.train"),
+        ("validation", "dev.conll"),
+        ("test", "x_test"),
+    ):
         (tmp_path / name).write_text(conll([([split], ["B-A"])]), encoding="utf-8")
     (tmp_path / "README.md").write_text("nothing\n")
     splits = read_tagged(str(tmp_path))
