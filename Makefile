@@ -21,8 +21,9 @@ demo: $(VENV)/.installed-demo
 	$(LAUNCH) recipes/bert_sentiment.py --preset demo
 	$(BIN)/toolkit experiment recipes/experiments/sentiment_demo.yaml
 
+# On all cores, but no more than four: every process has its own torch in memory.
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope
 
 test-all: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "slow or hub or gpu or browser"
