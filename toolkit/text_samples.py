@@ -105,9 +105,8 @@ def generate_samples(
     positions = usable_positions(model.config)
     new_tokens = min(settings.max_new_tokens, positions or settings.max_new_tokens)
     rows = prompt_tokens(settings.prompts, tokenizer, positions, new_tokens)
-    # A penalty or a forbidden repetition would count padding as text (it is the end of text, for
-    # one): then every prompt goes alone.
-    together = settings.repetition_penalty == 1 and settings.no_repeat_ngram_size == 0
+    # transformers takes padding for text that must not be repeated, and it is the end of text.
+    together = settings.no_repeat_ngram_size == 0
     batches = [rows] if together else [[row] for row in rows]
     device = next(model.parameters()).device
     devices = [device] if device.type == "cuda" else []

@@ -91,10 +91,15 @@ def test_a_text_that_ends_stops_there(model, tokenizer):
 
 
 def test_padding_is_no_text_that_was_there_before(model, tokenizer):
+    always(model, tokenizer, [tokenizer.eos_token, "a"])
+    # The padding of short prompts is the end of text, which must be allowed to come once.
+    once = SamplingSettings(PROMPTS, **GREEDY, no_repeat_ngram_size=1)
+    samples = generate_samples(model, tokenizer, once, 0)
+    assert [(sample.text, sample.ended) for sample in samples] == [("", True)] * 3
     always(model, tokenizer, ["a", tokenizer.eos_token])
-    # Below 1 a penalty favours what is there; the padding of short prompts is the end of text.
-    settings = SamplingSettings(PROMPTS, **GREEDY, repetition_penalty=0.02)
-    samples = generate_samples(model, tokenizer, settings, 0)
+    # A penalty below 1 favours what is there.
+    favoured = SamplingSettings(PROMPTS, **GREEDY, repetition_penalty=0.02)
+    samples = generate_samples(model, tokenizer, favoured, 0)
     assert [(sample.text, sample.ended) for sample in samples] == [("aaaaaa", False)] * 3
 
 
