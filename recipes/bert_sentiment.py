@@ -81,6 +81,7 @@ def main(invocation: Invocation[Config]) -> None:
         model, new_modules = load_pretrained(
             name, head, implementation=config.implementation, label_names=data.label_names,
             dropout=config.dropout, allow_missing_weights=config.allow_missing_weights,
+            tokenizer=tokenizer,
         )  # fmt: skip
     data = tokenize(data, tokenizer, input_limit(config.max_length, tokenizer, model.config))
     collate = ClassificationCollator(tokenizer)

@@ -71,9 +71,12 @@ def load_tokenizer(name: str) -> Any:
             "these files from the model it was made from."
         )
     try:
-        return AutoTokenizer.from_pretrained(source)
+        tokenizer = AutoTokenizer.from_pretrained(source)
     except (OSError, ValueError) as error:
         raise UserError(f"{name}: its tokenizer cannot be read: {first_line(error)}") from error
+    if tokenizer.pad_token is None:  # GPT-2's: what stands behind a text is not looked at
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
 
 
 def load_pretrained(
@@ -84,6 +87,7 @@ def load_pretrained(
     label_names: list[str] | None = None,
     dropout: float | None = None,
     allow_missing_weights: bool = False,
+    tokenizer: Any = None,
 ) -> LoadedModel:
     """Load a checkpoint into the class of its architecture with the head of a task.
 
@@ -94,6 +98,8 @@ def load_pretrained(
         label_names: names in id order; they become the model's ``id2label``.
         dropout: of hidden states and attention; None keeps the checkpoint's own.
         allow_missing_weights: go on although weights outside the task head are missing.
+        tokenizer: its padding token is given to a model that has none: one that classifies a text
+            by its last token (GPT-2) has to know where the text ends.
 
     Raises:
         UserError: no model there, an architecture or head we have not, or weights that are missing
@@ -106,6 +112,8 @@ def load_pretrained(
     if dropout is not None:
         check_range("dropout", dropout, 0, 1)
         _set_dropout(config, dropout)
+    if tokenizer is not None and config.pad_token_id is None:
+        config.pad_token_id = tokenizer.pad_token_id
     model_class = _model_class(name, config, head, implementation)
     try:
         with _quiet_loading():

@@ -114,13 +114,13 @@ def test_another_architecture(
 ) -> None:
     import transformers
 
-    folder = tmp_path / "gpt2"
-    config = transformers.GPT2Config(vocab_size=37, n_positions=32, n_embd=8, n_layer=1, n_head=2)
-    transformers.GPT2Model(config).save_pretrained(folder)
+    folder = tmp_path / "distilbert"
+    config = transformers.DistilBertConfig(vocab_size=37, dim=8, n_layers=1, n_heads=2)
+    transformers.DistilBertModel(config).save_pretrained(folder)
     for name in ("vocab.txt", "tokenizer_config.json"):
         shutil.copy(tiny_bert / name, folder)
     message = refused("--dataset", reviews, "--model", folder)
-    assert "gpt2" in message
+    assert "distilbert" in message
     assert "--implementation hf" in message
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas
 import pytest
+import transformers
 from safetensors.torch import load_file
 
 Recipe = Callable[..., Any]
@@ -45,6 +47,25 @@ def test_workers_change_nothing(tune: Callable[..., Path], reviews: Path) -> Non
     ]
     one, other = (load_file(run / "model" / "model.safetensors") for run in runs)
     assert all(value.equal(other[name]) for name, value in one.items())
+
+
+@pytest.mark.parametrize("implementation", ["scratch", "hf"])
+def test_a_decoder_that_has_no_padding_token_classifies_too(
+    run_recipe: Recipe, tiny_bert: Path, reviews: Path, tmp_path: Path, implementation: str
+) -> None:
+    """GPT-2 reads the label off the last token that is no padding."""
+    folder = tmp_path / "gpt2"
+    config = transformers.GPT2Config(vocab_size=37, n_positions=32, n_embd=8, n_layer=1, n_head=2)
+    transformers.GPT2Model(config).save_pretrained(folder)
+    for name in ("vocab.txt", "tokenizer_config.json"):
+        shutil.copy(tiny_bert / name, folder)
+    finished = run_recipe(
+        "bert_sentiment", "--dataset", reviews, "--model", folder, "--run-id", "a",
+        "--train.max-steps", "2", "--implementation", implementation,
+    )  # fmt: skip
+    assert finished.status == 0, finished.err
+    saved = tmp_path / "results/runs/bert_sentiment/a/model/config.json"
+    assert json.loads(saved.read_text(encoding="utf-8"))["pad_token_id"] == 0
 
 
 @pytest.mark.parametrize("method", ["full", "frozen"])

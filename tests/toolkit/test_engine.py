@@ -78,6 +78,7 @@ class Spy(Classification):
     """Counts training passes; can be killed in one, or give a loss that is not a number."""
 
     def __init__(self, kill_at: int | None = None, nan_at: int | None = None) -> None:
+        super().__init__()
         self.kill_at, self.nan_at, self.passes = kill_at, nan_at, 0
         self.rows: list[list[int]] = []
 

@@ -292,7 +292,7 @@ def test_a_real_check_compares_every_head_on_every_config(
     assert found.code == code_of(architectures()["vit"])
     for results in found.heads.values():
         assert results.keys() == stages
-        assert 0 < results["training"].difference < 1e-5
+        assert 0 <= results["training"].difference < 1e-5
     assert found.versions == {
         package: importlib.metadata.version(package) for package in ("torch", "transformers")
     }
