@@ -27,6 +27,9 @@ def main(argv: list[str] | None = None) -> None:
     except UserError as error:
         fail(str(error))
         sys.exit(2)
+    except BrokenPipeError:  # `| head` has read enough
+        sys.stderr.close()
+        sys.exit(0)
     except KeyboardInterrupt:
         fail("interrupted")
         sys.exit(130)

@@ -56,14 +56,20 @@ class ScratchPreTrainedModel(PreTrainedModel):
         """
         if config is None and pretrained_model_name_or_path is not None:
             _check_architecture(cls, pretrained_model_name_or_path, kwargs)
-        return super().from_pretrained(
+        loaded = super().from_pretrained(
             pretrained_model_name_or_path, *model_args, config=config, **kwargs
         )
+        model = loaded[0] if isinstance(loaded, tuple) else loaded
+        for module in model.modules():
+            if getattr(module, "is_fixed", False):
+                module.requires_grad_(False)
+        return loaded
 
     def save_pretrained(
         self,
         save_directory: str | os.PathLike,
         is_main_process: bool = True,
+        state_dict: dict[str, Any] | None = None,
         push_to_hub: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -75,7 +81,7 @@ class ScratchPreTrainedModel(PreTrainedModel):
         used_at_load: Any = getattr(self, "_weight_conversions", None)
         self._weight_conversions = saving_table(self)
         try:
-            super().save_pretrained(save_directory, is_main_process=is_main_process, **kwargs)
+            super().save_pretrained(save_directory, is_main_process, state_dict, **kwargs)
         finally:
             self._weight_conversions = used_at_load
         self._save_config(save_directory, is_main_process)
@@ -96,7 +102,11 @@ class ScratchPreTrainedModel(PreTrainedModel):
 
     @property
     def _checkpoint_conversion_mapping(self) -> dict[str, str]:
-        """Read by peft: adapters trained on HuggingFace's class load into ours."""
+        """Read by peft: the weights of adapters trained on HuggingFace's class get our names.
+
+        Which layers they are on peft takes from the adapter's settings, where it finds only those
+        that bear the same name here; `toolkit.adapters.load_adapter` translates the settings too.
+        """
         return adapter_key_mapping(self)
 
     def load_state_dict(

@@ -111,6 +111,18 @@ class _PathRenaming(WeightRenaming):
         return re.sub(r"\(\\d\+\)", lambda _: next(numbers), renamed), pattern
 
 
+class SeparateChunk(Chunk):
+    """Pieces with memory of their own.
+
+    transformers' `Chunk` gives views of one tensor, which safetensors takes for one tied weight:
+    accelerate's checkpoints would leave all pieces but the first out.
+    """
+
+    def convert(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
+        """As `Chunk`, copied."""
+        return {name: piece.clone() for name, piece in super().convert(*args, **kwargs).items()}
+
+
 class OldName(_PathRenaming):
     """A name of old checkpoints: always understood, written only into a checkpoint that had it."""
 
@@ -169,7 +181,7 @@ def _transforms(row: Row, base_model_prefix: str) -> Iterator[WeightTransform]:
         yield WeightRenaming(*(_path_pattern(path, base_model_prefix) for path in paths))
     for kind in converted:
         turn = [Transpose(0, 1)] if kind == ".weight" else []
-        cut = [Chunk(dim=0)] if len(names) > 1 else []
+        cut = [SeparateChunk(dim=0)] if len(names) > 1 else []
         targets = [re.escape(name + kind) for name in names]
         yield WeightConverter(re.escape(hub_name + kind), targets, operations=[*turn, *cut])
 

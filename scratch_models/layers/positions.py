@@ -53,6 +53,9 @@ class SinusoidalPositions(nn.Embedding):
         encoding: `interleaved_sinusoids` (the paper's) or `sinusoids_in_halves` (Marian's).
     """
 
+    is_fixed = True
+    """Read after loading a checkpoint: transformers gives every weight it loads a gradient."""
+
     def __init__(
         self, max_length: int, dim: int, encoding: Encoding = interleaved_sinusoids
     ) -> None:

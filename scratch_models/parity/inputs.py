@@ -120,7 +120,11 @@ def _pair(size: int | list[int] | tuple[int, int]) -> tuple[int, int]:
 
 
 def _most_tokens(config: PreTrainedConfig) -> int:
-    return config.max_position_embeddings
+    positions: int = config.max_position_embeddings
+    # RoBERTa's first positions belong to padding.
+    return (
+        positions - (config.pad_token_id or 0) - 1 if config.model_type == "roberta" else positions
+    )
 
 
 def _padded_left(batch: Batch) -> Batch:

@@ -52,6 +52,11 @@ def load_pair(
         how["attn_implementation"] = attn_implementation
     scratch, info = own_class.from_pretrained(name, **how)
     reference, reference_info = reference_class.from_pretrained(name, **how)
+    # HuggingFace's class trains sinusoidal positions it has loaded (not those of a new model) and
+    # does not save what they become; ours keeps them fixed, so they are on both sides here.
+    fixed = {key for key, weight in scratch.named_parameters() if not weight.requires_grad}
+    for key, weight in to_own_names(scratch, dict(reference.named_parameters())).items():
+        weight.requires_grad_(key not in fixed)
     return ParityPair(scratch, reference, head, info, reference_info)
 
 

@@ -199,3 +199,16 @@ def test_a_dry_run_shows_what_would_be_trained(run_recipe: Recipe, tmp_path: Pat
     assert finished.status == 0, finished.err
     assert "pixel_values [16, 3, 8, 8]" in finished.out
     assert not (tmp_path / "results").exists()
+
+
+def test_a_patch_that_does_not_divide_the_image_is_refused(
+    run_recipe: Recipe, tmp_path: Path
+) -> None:
+    finished = run_recipe(
+        "cifar10", "--preset", "demo", "--model", "vit", "--vit.patch_size", "5", "--run-id", "a"
+    )
+    assert finished.status == 2
+    assert "8" in finished.error
+    assert "5" in finished.error
+    assert "Traceback" not in finished.err
+    assert not (tmp_path / "results").exists()

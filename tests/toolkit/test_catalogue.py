@@ -51,8 +51,8 @@ def test_both_sides_have_as_many_parameters_at_the_reference_size(name: str) -> 
     status, differences = facts(name)
     assert differences == []
     assert status.parameters.keys() == status.huggingface.keys() == architecture.classes.keys()
-    assert bool(architecture.reference) == (name in PUBLISHED) == status.has_counterpart
-    if name in PUBLISHED:
+    assert bool(architecture.reference) == status.has_counterpart
+    if name in PUBLISHED:  # another architecture need not be known here
         assert status.parameters[reference_head(architecture)] == PUBLISHED[name]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import save_file
 from torch import nn
 from transformers import BertConfig, BertForMaskedLM, BertModel, GPT2Config, OPTConfig
@@ -21,6 +22,7 @@ from scratch_models import (
 from scratch_models.hub.architecture import HEADS, architectures
 from scratch_models.layers.stack import EncoderLayer
 from scratch_models.parity import (
+    check_checkpoint,
     checkpoint_head,
     compare_gradients,
     example_batches,
@@ -284,3 +286,18 @@ def test_a_body_in_half_precision(tmp_path) -> None:
     config = BertConfig(vocab_size=61, hidden_size=32, num_hidden_layers=1, num_attention_heads=4)
     BertModel(config).half().save_pretrained(tmp_path / "half")
     assert run(tmp_path / "half") == 0
+
+
+def test_a_roberta_with_few_positions_is_compared(tmp_path) -> None:
+    config = transformers.RobertaConfig(
+        vocab_size=31, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=8, max_position_embeddings=14,
+    )  # fmt: skip
+    transformers.RobertaForMaskedLM(config).save_pretrained(tmp_path)
+    assert check_checkpoint(tmp_path).passed
+
+
+def test_a_config_that_holds_no_settings_is_named(tmp_path) -> None:
+    (tmp_path / "config.json").write_text("[1]")
+    with pytest.raises(UserError, match=r"config\.json cannot be read"):
+        parity.load_both(str(tmp_path), None, "sdpa")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from toolkit.console import notify
+from toolkit.errors import UserError
 
 _UNCHANGED = 1e-6
 """Relative difference below which a merged weight is the old one: rounding of float32."""
@@ -23,7 +24,12 @@ def merge(model: Any, example: Mapping[str, Tensor] | None = None) -> nn.Module:
     Args:
         example: a batch of inputs. The largest difference it makes to the logits that the merged
             model is not the adapted one is said: rounding, which in half precision can be seen.
+
+    Raises:
+        UserError: an update is on a weight that is used in two places, such as the token embedding
+            of a language model, which is its output layer too.
     """
+    _refuse_tied(model)
     expected = None if example is None else _first_output(model, example)
     dtypes = {_plain_name(name): p.dtype for name, p in _base_parameters(model)}
     with torch.no_grad():
@@ -46,6 +52,21 @@ def merge(model: Any, example: Mapping[str, Tensor] | None = None) -> nn.Module:
             f"of up to {largest:.1e}"
         )
     return merged
+
+
+def _refuse_tied(model: Any) -> None:
+    """An update is of one use of a weight; merged, it would be of all of them."""
+    places: dict[int, list[str]] = {}
+    for name, parameter in model.get_base_model().named_parameters(remove_duplicate=False):
+        places.setdefault(id(parameter), []).append(_plain_name(name))
+    for layer in _adapted_layers(model):
+        names = sorted(set(places.get(id(layer.get_base_layer().weight), [])))
+        if len(names) > 1:
+            raise UserError(
+                f"the adapter cannot be merged: it changes {names[0]}, which is also {names[1]}: "
+                "the sum would change both. Keep the adapter apart, or untie the model "
+                "(tie_word_embeddings=False) before training it."
+            )
 
 
 def _adapted_layers(model: nn.Module) -> Iterator[Any]:

@@ -80,7 +80,7 @@ def load_both(model: str, head: str | None = None, attn: str = "sdpa") -> Parity
     try:
         config = read_config(folder)
         classes_to_compare(config.model_type, head or checkpoint_head(config))
-    except OSError as error:
+    except (OSError, AttributeError, TypeError) as error:  # also where it holds no settings at all
         raise UserError(f"{model}: its config.json cannot be read: {first_line(error)}") from error
     except ValueError as error:
         raise UserError(f"{model}: {error}") from error

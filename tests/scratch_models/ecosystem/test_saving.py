@@ -106,3 +106,36 @@ def test_safetensors_own_save_and_load_keep_ties(case, tmp_path) -> None:
         for name, tensor in saved.state_dict().items():
             assert torch.equal(loaded.state_dict()[name], tensor), name
         loaded.tie_weights()
+
+
+def test_a_loaded_model_s_weights_are_its_own(case, tmp_path) -> None:
+    """Pieces of one stored weight must not share memory: safetensors would keep one of them."""
+    case.fresh(seed=1).save_pretrained(tmp_path / "stored")
+    model = case.own_class.from_pretrained(tmp_path / "stored")
+    save_model(model, str(tmp_path / "model.safetensors"))
+    loaded = case.fresh(seed=2)
+    assert load_model(loaded, tmp_path / "model.safetensors") == (set(), [])
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], tensor), name
+
+
+def test_what_is_trained_is_the_same_after_loading(case, tmp_path) -> None:
+    fresh = case.fresh()
+    fresh.save_pretrained(tmp_path)
+    loaded = case.own_class.from_pretrained(tmp_path)
+    trained = [
+        {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+        for model in (fresh, loaded)
+    ]
+    assert trained[0] == trained[1]
+
+
+def test_weights_given_by_position_are_saved(case, tmp_path) -> None:
+    model = case.fresh(seed=1)
+    given = {name: tensor + 1 for name, tensor in model.state_dict().items()}
+    model.save_pretrained(tmp_path / "by_position", True, given)
+    model.save_pretrained(tmp_path / "by_name", state_dict=given)
+    files = [tmp_path / folder / "model.safetensors" for folder in ("by_position", "by_name")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    model.save_pretrained(tmp_path / "plain")
+    assert files[0].read_bytes() != (tmp_path / "plain" / "model.safetensors").read_bytes()

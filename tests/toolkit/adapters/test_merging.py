@@ -11,8 +11,11 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 from torch import nn
+from transformers import GPT2Config
 
+from scratch_models import ScratchGPT2LMHeadModel
 from toolkit.adapters import LoraSettings, add_lora, merge
+from toolkit.errors import UserError
 
 ALL_LAYERS = {
     "scratch": ["query", "value", "output", "up", "down"],
@@ -112,3 +115,17 @@ def test_a_plain_module_is_merged() -> None:
     inputs = torch.randn(5, 3)
     expected = adapted(inputs)
     torch.testing.assert_close(merge(adapted)(inputs), expected)
+
+
+def test_an_update_of_a_tied_weight_is_not_merged() -> None:
+    """It was of the embedding alone; in the weight it would change the output layer too."""
+    config = GPT2Config(vocab_size=31, n_positions=16, n_embd=8, n_layer=1, n_head=2)
+    lora = LoraConfig(r=2, target_modules=["token", "query"], init_lora_weights=False)
+    model = get_peft_model(ScratchGPT2LMHeadModel(config), lora)
+    with pytest.raises(UserError, match=r"transformer\.token\.weight|lm_head\.weight"):
+        merge(model)
+    untied = GPT2Config(**{**config.to_dict(), "tie_word_embeddings": False})
+    model = get_peft_model(ScratchGPT2LMHeadModel(untied), lora).eval()
+    ids = torch.randint(31, (2, 5))
+    expected = model(ids).logits
+    torch.testing.assert_close(merge(model)(ids).logits, expected, atol=1e-5, rtol=1e-5)
