@@ -32,7 +32,13 @@ if TYPE_CHECKING:  # for editors and type checkers; another architecture works w
     )
     from scratch_models.hub.base import ScratchPreTrainedModel
     from scratch_models.hub.generation import LimitedPositionsGenerationMixin
-    from scratch_models.hub.mapping import AlsoNamed, OldName, Rename, TransposedLinears
+    from scratch_models.hub.mapping import (
+        AlsoNamed,
+        OldName,
+        Rename,
+        SeparateChunk,
+        TransposedLinears,
+    )
     from scratch_models.hub.spellings import Place
     from scratch_models.layers.attention import MultiHeadAttention
     from scratch_models.layers.attention_by_hand import MultiHeadAttentionByHand
@@ -100,7 +106,13 @@ _NAMES = {
     "scratch_models.hub.auto": ["disable", "enable", "scratch_class"],
     "scratch_models.hub.base": ["ScratchPreTrainedModel"],
     "scratch_models.hub.generation": ["LimitedPositionsGenerationMixin"],
-    "scratch_models.hub.mapping": ["AlsoNamed", "OldName", "Rename", "TransposedLinears"],
+    "scratch_models.hub.mapping": [
+        "AlsoNamed",
+        "OldName",
+        "Rename",
+        "SeparateChunk",
+        "TransposedLinears",
+    ],
     "scratch_models.hub.spellings": ["Place"],
     "scratch_models.layers.attention": ["MultiHeadAttention"],
     "scratch_models.layers.attention_by_hand": ["MultiHeadAttentionByHand"],
