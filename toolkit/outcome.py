@@ -16,7 +16,7 @@ from toolkit.batching import Collate
 from toolkit.console import console
 from toolkit.engine import FitResult
 from toolkit.environment import peak_memory_bytes
-from toolkit.evaluation import predict
+from toolkit.evaluation import Outputs, predict
 from toolkit.metrics import describe_metrics
 from toolkit.modeling import count_parameters
 from toolkit.objectives import Objective
@@ -93,23 +93,39 @@ def score_splits(
     collate: Collate,
 ) -> dict[str, Scores]:
     """Run the best model over validation (unless training just did) and test, each row once."""
-    scores = {}
-    for split in SPLITS:
-        outputs = result.validation if split == "validation" else None
-        if outputs is None:
-            rows = getattr(data, split)
-            with progress_bar(f"evaluating on {split}", len(rows)) as display:
-                outputs = predict(
-                    result.model,
-                    rows,
-                    compute=objective.outputs,
-                    collate=collate,
-                    accelerator=run.accelerator,
-                    batch_size=run.config.train.eval_batch_size,
-                    advance=display.advance,
-                )
-        scores[split] = Scores.from_logits(outputs["logits"])
-    return scores
+    outputs = {
+        split: split_outputs(run, result, split, getattr(data, split), objective, collate)
+        for split in SPLITS
+    }
+    return {split: Scores.from_logits(found["logits"]) for split, found in outputs.items()}
+
+
+def split_outputs(
+    run: Run[Any],
+    result: FitResult,
+    split: str,
+    rows: Any,
+    objective: Objective,
+    collate: Collate,
+) -> Outputs:
+    """The best model's results on a split: those of validation where training has just seen them.
+
+    Args:
+        split: ``validation`` or ``test``.
+        rows: of that split, as the collator takes them.
+    """
+    if split == "validation" and result.validation is not None:
+        return result.validation
+    with progress_bar(f"evaluating on {split}", len(rows)) as display:
+        return predict(
+            result.model,
+            rows,
+            compute=objective.outputs,
+            collate=collate,
+            accelerator=run.accelerator,
+            batch_size=run.config.train.eval_batch_size,
+            advance=display.advance,
+        )
 
 
 def describe_model(model: Any, name: str, implementation: str, method: str) -> dict[str, Any]:

@@ -23,10 +23,9 @@ from toolkit.data.answer_windows import NO_ANSWER
 from toolkit.data.question_answering import QuestionData
 from toolkit.data.windows import Windows
 from toolkit.engine import FitResult
-from toolkit.evaluation import Outputs, predict
+from toolkit.evaluation import Outputs
 from toolkit.objectives import Batch
-from toolkit.outcome import SPLITS, describe_training, draw_training
-from toolkit.progress import progress_bar
+from toolkit.outcome import SPLITS, describe_training, draw_training, split_outputs
 from toolkit.run import Run, describe_run
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -222,14 +221,7 @@ def finish_question_answering(
     threshold = -np.inf
     for split in SPLITS:  # validation first: it decides the threshold
         rows, read = getattr(data, split), getattr(windows, split)
-        outputs = result.validation if split == "validation" else None
-        if outputs is None:
-            with progress_bar(f"evaluating on {split}", len(read)) as display:
-                outputs = predict(
-                    result.model, read, compute=objective.outputs, collate=collate,
-                    accelerator=run.accelerator, advance=display.advance,
-                    batch_size=run.config.train.eval_batch_size,
-                )  # fmt: skip
+        outputs = split_outputs(run, result, split, read, objective, collate)
         answers = AnswerTexts(rows, read)(outputs)
         if split == "validation":
             threshold = metric.threshold(answers)

@@ -17,11 +17,10 @@ from toolkit.data.tagging import TaggingData
 from toolkit.data.windows import Windows
 from toolkit.engine import FitResult
 from toolkit.entity_metrics import count_entities, describe_entities, entities, entity_names, scores
-from toolkit.evaluation import Outputs, predict
+from toolkit.evaluation import Outputs
 from toolkit.ignored_label import IGNORED
 from toolkit.objectives import Batch, model_inputs
-from toolkit.outcome import SPLITS, describe_training, draw_training
-from toolkit.progress import progress_bar
+from toolkit.outcome import SPLITS, describe_training, draw_training, split_outputs
 from toolkit.run import Run, describe_run
 
 
@@ -146,14 +145,7 @@ def finish_tagging(
     found = {}
     for split in SPLITS:
         rows, read = getattr(data, split), getattr(windows, split)
-        outputs = result.validation if split == "validation" else None
-        if outputs is None:
-            with progress_bar(f"evaluating on {split}", len(read)) as display:
-                outputs = predict(
-                    result.model, read, compute=objective.outputs, collate=collate,
-                    accelerator=run.accelerator, advance=display.advance,
-                    batch_size=run.config.train.eval_batch_size,
-                )  # fmt: skip
+        outputs = split_outputs(run, result, split, read, objective, collate)
         predicted = SentenceTags(rows, read, data.label_names)(outputs)
         found[split] = describe_entities(rows["tokens"][:], rows["tags"][:], predicted, seen)
         if run.accelerator.is_main_process:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from toolkit.data.word_counts import count_words
 from toolkit.errors import UserError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def train_joint_bpe(
             f"a vocabulary of {vocab_size} has no room beside {fixed} special tokens and bytes."
         )
     untrained = _tokenizer(lowercase)
-    words = _count_words(texts, untrained)
+    words = count_words(texts, untrained)
     if not words:
         raise UserError("there is no text to learn a vocabulary from.")
     alphabet = _alphabet(words, max(1, int(CHARACTERS_SHARE * room)))
@@ -100,14 +101,6 @@ def _tokenizer(lowercase: bool) -> Tokenizer:
         single=f"$A {END}", pair=f"$A $B {END}", special_tokens=[(END, SPECIAL_TOKENS.index(END))]
     )
     return tokenizer
-
-
-def _count_words(texts: Iterable[str], tokenizer: Tokenizer) -> Counter[str]:
-    words: Counter[str] = Counter()
-    for text in texts:
-        clean = tokenizer.normalizer.normalize_str(text)
-        words.update(word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(clean))
-    return words
 
 
 def _alphabet(words: Counter[str], most: int) -> list[str]:

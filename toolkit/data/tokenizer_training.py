@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from toolkit.data.word_counts import count_words
 from toolkit.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def train_wordpiece(
             f"a vocabulary of {vocab_size} has no room beside {len(SPECIAL_TOKENS)} special tokens."
         )
     tokenizer = _untrained(lowercase)
-    words = _count_words(texts, tokenizer)
+    words = count_words(texts, tokenizer)
     if not words:
         raise UserError("there is no text to learn a vocabulary from.")
     first, continuing = _alphabet(words, vocab_size - len(SPECIAL_TOKENS))
@@ -64,14 +65,6 @@ def _untrained(lowercase: bool) -> Tokenizer:
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return tokenizer
-
-
-def _count_words(texts: Iterable[str], tokenizer: Tokenizer) -> Counter[str]:
-    words: Counter[str] = Counter()
-    for text in texts:
-        clean = tokenizer.normalizer.normalize_str(text)
-        words.update(word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(clean))
-    return words
 
 
 def _alphabet(words: Counter[str], room: int) -> tuple[list[str], list[str]]:
