@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --ed
 .PHONY: help demo test test-all check format clean
 
 help:
-	@echo "make demo      the main job on embedded data, and a comparison (at most 8 minutes on 2 cores)"
+	@echo "make demo      the main job on embedded data, and a comparison (8 to 11 minutes on 2 cores)"
 	@echo "make test      the test suite, without what is slow or needs Hub, GPU or browser"
 	@echo "make test-all  the rest of the tests; those that lack what they need are skipped with the reason"
 	@echo "make check     formatting, lint and types"
