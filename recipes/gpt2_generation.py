@@ -6,9 +6,7 @@ Your own texts, one per line: accelerate launch recipes/gpt2_generation.py --dat
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
 
-from toolkit.adapters import LoraSettings, add_lora, merge, save_adapter
 from toolkit.config import Invocation, RunConfig, TrainConfig
 from toolkit.data.byte_bpe import train_byte_bpe
 from toolkit.data.document_config import DocumentDataConfig
@@ -16,17 +14,19 @@ from toolkit.data.packing import PackedCollator
 from toolkit.data.tokenization import input_limit
 from toolkit.engine import fit
 from toolkit.entry import run_recipe
+from toolkit.fine_tuning import FineTuningConfig, Method, save_trained
 from toolkit.gpt2 import HEAD, Gpt2Shape, agree_on_special_tokens, new_gpt2
 from toolkit.language_modeling import CausalLanguageModeling, PerplexityMetric, prepare
 from toolkit.language_outcome import finish_language_model, score_documents
-from toolkit.modeling import load_pretrained, load_tokenizer
-from toolkit.outcome import describe_model, save_model
+from toolkit.modeling import load_tokenizer
+from toolkit.outcome import describe_model
 from toolkit.run import start_run
 from toolkit.text_samples import SampleWriter, SamplingSettings
+from toolkit.untrained import evaluate_untrained
 
 
 @dataclass
-class Config(DocumentDataConfig, RunConfig):
+class Config(DocumentDataConfig, FineTuningConfig, RunConfig):
     """What to learn from, with which model, and what it is to write while it learns."""
 
     train: TrainConfig = field(
@@ -35,19 +35,13 @@ class Config(DocumentDataConfig, RunConfig):
     """How to train; a block of 512 tokens has 100 MB of logits in GPT-2's vocabulary."""
     model: str = "openai-community/gpt2"
     """Hub name or model folder; not used by --method from_scratch."""
-    implementation: Literal["scratch", "hf"] = "scratch"
-    """Our own classes, or HuggingFace's."""
-    method: Literal["full", "lora", "from_scratch"] = "full"
-    """Train all weights; train LoRA updates; or train a small GPT-2 from random weights, with a
-    vocabulary of its own."""
+    method: Method = "full"
+    """Train all weights; train LoRA or DoRA updates; measure the model as it is (frozen); or train a
+    small GPT-2 from random weights, with a vocabulary of its own."""
     block_size: int = 512
     """Tokens of a block to train on, of a window to measure by, and a new model's positions."""
     stride: int | None = None
     """Tokens by which the window moves on over a document; null: half of it."""
-    dropout: float | None = None
-    """Dropout of a pretrained model's hidden states and attention; null: its own."""
-    lora: LoraSettings = field(default_factory=LoraSettings)
-    """For --method lora."""
     shape: Gpt2Shape = field(default_factory=Gpt2Shape)
     """For --method from_scratch."""
     samples: SamplingSettings = field(default_factory=SamplingSettings)
@@ -71,35 +65,34 @@ def main(invocation: Invocation[Config]) -> None:
     else:
         name = config.model
         tokenizer = load_tokenizer(name)
-        model, _ = load_pretrained(
-            name, HEAD, implementation=config.implementation, dropout=config.dropout
-        )
+        model, _ = config.load(name, HEAD)
     agree_on_special_tokens(model, tokenizer)
     limit = input_limit(config.block_size, tokenizer, model.config)
     data = prepare(documents, tokenizer, limit, config.stride)
     collate, objective = PackedCollator(tokenizer.pad_token_id), CausalLanguageModeling()
 
     # Train; what a pretrained model knew before is measured too.
-    before = None
-    if config.method != "from_scratch" and not config.dry_run:
-        before = score_documents(run, model.to(run.accelerator.device), data, objective, collate)
-    if config.method == "lora":
-        model = add_lora(model, config.lora, [])
-    described = describe_model(model, name, config.implementation, config.method)
-    result = fit(
-        run, model, data, objective=objective, collate=collate, metric=PerplexityMetric(),
-        after_evaluation=SampleWriter(run, tokenizer, config.samples),
-    )  # fmt: skip
+    before, metric = None, PerplexityMetric()
+    if config.method == "frozen":
+        result = evaluate_untrained(
+            run, model, data, objective=objective, collate=collate, metric=metric
+        )
+    else:
+        if config.method != "from_scratch" and not (config.dry_run or config.lr_finder):
+            model = model.to(run.accelerator.device)
+            before = score_documents(run, model, data, objective, collate)
+        model = config.choose_trained(model, config.method, [])
+        result = fit(
+            run, model, data, objective=objective, collate=collate, metric=metric,
+            after_evaluation=SampleWriter(run, tokenizer, config.samples),
+        )  # fmt: skip
+    described = describe_model(result.model, name, config.implementation, config.method)
 
     # The best checkpoint on validation is tested once.
     losses = score_documents(
         run, result.model, data, objective, collate, known={"validation": result.validation}
     )
-    trained = result.model
-    if config.method == "lora":
-        save_adapter(run, trained, tokenizer)
-        trained = merge(trained)
-    save_model(run, trained, tokenizer)
+    save_trained(run, result.model, tokenizer)
     finish_language_model(
         run, result, data, title=config.title or f"{name}, {config.method}", model=described,
         losses=losses, before=before, vocab_size=len(tokenizer),

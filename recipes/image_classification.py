@@ -9,10 +9,8 @@ the columns image (path of the file) and label. Offline, a minute on a laptop: -
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
 
-from toolkit.adapters import LoraSettings, add_lora, merge, save_adapter
-from toolkit.config import Invocation, RunConfig, TrainConfig, check_range
+from toolkit.config import Invocation, RunConfig, TrainConfig
 from toolkit.data.augmentation import Augmentation
 from toolkit.data.augmentation_config import AugmentationSettings
 from toolkit.data.image_collate import ImageCollator, measure_preprocessing
@@ -20,6 +18,7 @@ from toolkit.data.image_config import ImageDataConfig
 from toolkit.engine import fit
 from toolkit.entry import run_recipe
 from toolkit.evaluation import ClassificationMetric
+from toolkit.fine_tuning import FineTuningConfig, Method, save_trained
 from toolkit.frozen import fit_frozen, image_features
 from toolkit.image_modeling import (
     ResNetShape,
@@ -29,35 +28,26 @@ from toolkit.image_modeling import (
     new_image_model,
 )
 from toolkit.image_outcome import describe_image_training, print_cost
-from toolkit.modeling import load_pretrained
-from toolkit.objectives import Classification
-from toolkit.outcome import Outcome, describe_model, finish_classification, save_model, score_splits
+from toolkit.loss_config import ClassificationLossConfig
+from toolkit.outcome import Outcome, describe_model, finish_classification, score_splits
 from toolkit.run import start_run
 
 
 @dataclass
-class Config(ImageDataConfig, RunConfig):
+class Config(ImageDataConfig, FineTuningConfig, ClassificationLossConfig, RunConfig):
     """What to train on what."""
 
     model: str = "google/vit-base-patch16-224-in21k"
     """Model folder or Hub name; with --method from_scratch: resnet or vit."""
-    implementation: Literal["scratch", "hf"] = "scratch"
-    """Our own classes, or HuggingFace's, which know more architectures."""
-    method: Literal["full", "lora", "frozen", "from_scratch"] = "full"
-    """Train all weights; train LoRA updates; keep the model and fit logistic regression on its
-    features; or train a new model from random weights."""
-    lora: LoraSettings = field(default_factory=LoraSettings)
-    """For --method lora."""
+    method: Method = "full"
+    """Train all weights; train LoRA or DoRA updates; keep the model and fit logistic regression on
+    its features; or train a new model from random weights."""
     vit: ViTShape = field(default_factory=ViTShape)
     """For --method from_scratch --model vit."""
     resnet: ResNetShape = field(default_factory=ResNetShape)
     """For --method from_scratch --model resnet."""
     augmentation: AugmentationSettings = field(default_factory=AugmentationSettings)
     """Random changes of the training images; none for --method frozen."""
-    label_smoothing: float = 0.0
-    """Share of every label that is spread over all classes."""
-    allow_missing_weights: bool = False
-    """Go on when a checkpoint lacks weights that are not the task's own."""
     train: TrainConfig = field(
         default_factory=lambda: TrainConfig(epochs=5, learning_rate=5e-5, schedule="cosine")
     )
@@ -68,7 +58,6 @@ def main(invocation: Invocation[Config]) -> None:
     """Data, model, training, result: in this order."""
     run = start_run(invocation, "image_classification")
     config = run.config
-    check_range("label_smoothing", config.label_smoothing, 0, 1)
     check_method(config.model, config.method)
     augmentation = Augmentation(config.augmentation, config.seed)
 
@@ -84,12 +73,9 @@ def main(invocation: Invocation[Config]) -> None:
         preprocessing = load_preprocessing(config.model)
         data = config.load_data(preprocessing.size)
         head = "model" if config.method == "frozen" else "image-classification"
-        model, new_modules = load_pretrained(
-            config.model, head, implementation=config.implementation, label_names=data.label_names,
-            allow_missing_weights=config.allow_missing_weights,
-        )  # fmt: skip
-        if config.method == "lora":
-            model = add_lora(model, config.lora, new_modules)
+        model, new_modules = config.load(config.model, head, label_names=data.label_names)
+        if config.method != "frozen":  # which trains no part of the encoder
+            model = config.choose_trained(model, config.method, new_modules)
     described = describe_model(model, config.model, config.implementation, config.method)
     processor, collate_plain = preprocessing.processor(), ImageCollator(preprocessing)
 
@@ -101,19 +87,15 @@ def main(invocation: Invocation[Config]) -> None:
         described |= frozen.parameters(model)
     else:
         collate = ImageCollator(preprocessing, augmentation, len(data.label_names))
-        objective = Classification(config.label_smoothing)
+        objective = config.classification(data)
         metric = ClassificationMetric(len(data.label_names))
         result = fit(
             run, model, data, objective=objective, collate=collate,
             collate_validation=collate_plain, metric=metric,
         )  # fmt: skip
-        training = describe_image_training(run, result)
+        training = describe_image_training(run, result) | objective.describe()
         scores = score_splits(run, result, data, objective, collate_plain)
-        trained = result.model
-        if config.method == "lora":
-            save_adapter(run, trained, processor)
-            trained = merge(trained)
-        save_model(run, trained, processor)
+        save_trained(run, result.model, processor)
 
     title = config.title or f"{config.model}, {config.method}"
     outcome = Outcome(title, described, training, scores)

@@ -9,7 +9,7 @@ Fine-tuning opus-mt on your own pairs:
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any
 
 from toolkit.averaging import average_if_better, keep_for_average
 from toolkit.config import Invocation, RunConfig
@@ -19,32 +19,32 @@ from toolkit.data.translation_config import TranslationDataConfig
 from toolkit.data.translation_tokens import TranslationCollator, tokenize_pairs
 from toolkit.engine import fit
 from toolkit.entry import run_recipe
-from toolkit.outcome import save_model
+from toolkit.fine_tuning import FineTuningConfig, Method
 from toolkit.run import start_run
 from toolkit.translation import GenerationSettings, Selection, Translation, TranslationMetric
 from toolkit.translation_models import (
     TransformerShape,
     Translator,
+    decide_method,
     load_translator,
     new_transformer,
-    portable,
-    set_generation,
+    save_translator,
 )
 from toolkit.translation_outcome import finish_translation, translate_test
+from toolkit.untrained import evaluate_untrained
 
 
 @dataclass
-class Config(TranslationDataConfig, RunConfig):
+class Config(TranslationDataConfig, FineTuningConfig, RunConfig):
     """What to translate with what."""
 
     model: str | None = None
     """Checkpoint to fine-tune (folder, Hub name); null: random weights of --shape."""
-    implementation: Literal["scratch", "hf"] = "scratch"
-    """Our own classes where there are such, or HuggingFace's."""
+    method: Method | None = None
+    """For a checkpoint: train all weights, LoRA or DoRA updates, or translate with it as it is
+    (frozen); null: full where there is a checkpoint, else from_scratch."""
     shape: TransformerShape = field(default_factory=TransformerShape)
     """Size of a new model."""
-    dropout: float | None = None
-    """Dropout of a pretrained model; null: its own."""
     lowercase: bool = False
     """Learn the vocabulary of a new model from lower-cased text, and translate into lower case."""
     source_code: str | None = None
@@ -73,6 +73,7 @@ def main(invocation: Invocation[Config]) -> None:
     """Data, model, training, result: in this order."""
     run = start_run(invocation, "translation")
     config = run.config
+    method = decide_method(config.model, config.method)
     keep_for_average(run, config.average)
     data = config.load_data()
 
@@ -83,14 +84,11 @@ def main(invocation: Invocation[Config]) -> None:
         positions = config.generation.longest(config.max_length)
         model = new_transformer(config.shape, tokenizer, config.implementation, positions)
         translator = Translator(model, tokenizer, config.implementation)
-        described = translator.describe("Transformer", "from_scratch")
     else:
         translator = load_translator(
-            config.model, config.implementation, (config.source, config.target),
+            config.model, config, (config.source, config.target),
             codes=(config.source_code, config.target_code), prefix=config.prefix,
-            dropout=config.dropout,
         )  # fmt: skip
-        described = translator.describe(config.model, "full")
     model, tokenizer = translator.model, translator.tokenizer
     limit = input_limit(config.max_length, tokenizer, model.config)
     data = tokenize_pairs(data, tokenizer, limit, translator.prefix)
@@ -98,20 +96,22 @@ def main(invocation: Invocation[Config]) -> None:
     objective = Translation(
         model, config.label_smoothing, config.generation, limit, config.translate_validation
     )
-    set_generation(model, config.generation, objective.width)
     references = data.validation["target"][: config.translate_validation]
     metric = TranslationMetric(tokenizer, references, config.target, config.select_by)
 
     # Train; the best weights on validation translate the test set once.
-    result = fit(run, model, data, objective=objective, collate=collate, metric=metric)
-    result, average = average_if_better(
-        run, result, config.average, validation=data.validation, objective=objective,
-        collate=collate, metric=metric,
-    )  # fmt: skip
+    task: Any = {"objective": objective, "collate": collate, "metric": metric}
+    if method == "frozen":
+        result, average = evaluate_untrained(run, model, data, **task), None
+    else:
+        result = fit(run, config.choose_trained(model, method, []), data, **task)
+        result, average = average_if_better(
+            run, result, config.average, validation=data.validation, **task
+        )
     outputs = translate_test(run, result, data, objective, collate)
-    save_model(run, portable(result.model), tokenizer)
+    save_translator(run, result.model, tokenizer, objective)
     finish_translation(
-        run, result, data, outputs, tokenizer, config.title or described["name"], described,
+        run, result, data, outputs, translator, name=config.model or "Transformer", method=method,
         average=average, samples=config.samples,
     )  # fmt: skip
 

@@ -47,6 +47,9 @@ class TrainConfig:
     """Peak learning rate."""
     optimizer: Literal["adamw", "sgd"] = "adamw"
     """sgd has Nesterov momentum of 0.9; usual for convolutional networks, at a rate around 0.1."""
+    layer_decay: float | None = None
+    """Each layer's learning rate is this times that of the layer above it, the embeddings' lowest:
+    0.65 to 0.95 is usual; null: the same for all."""
     weight_decay: float = 0.01
     """Weight decay (AdamW's is decoupled); biases and norms are exempt."""
     adam_beta2: float = 0.999
@@ -94,6 +97,9 @@ class RunConfig:
     """Name of the run in tables and reports; null: made from model and method."""
     dry_run: bool = False
     """Build data and model, compute one batch, say what would be trained, and stop."""
+    lr_finder: bool = False
+    """Instead of training, raise the learning rate over 100 steps, show where the loss falls and
+    where it breaks, suggest a rate, and stop."""
 
 
 ConfigT = TypeVar("ConfigT", bound=RunConfig)
@@ -373,6 +379,10 @@ def check_values(config: RunConfig) -> None:
         raise UserError(
             f"--train.adam_beta2 {train.adam_beta2}: expected a number from 0 up to, but not "
             "including, 1"
+        )
+    if train.layer_decay is not None and not 0 < train.layer_decay <= 1:
+        raise UserError(
+            f"--train.layer_decay {train.layer_decay}: expected a number above 0, up to 1"
         )
     if train.max_seconds is not None and not train.max_seconds > 0:
         raise UserError(f"--train.max_seconds {train.max_seconds}: expected a number above 0")

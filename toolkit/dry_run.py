@@ -7,10 +7,7 @@ from typing import Any, NoReturn
 from rich.table import Table
 
 from toolkit.console import console, is_main_process
-
-
-class DryRunEnds(Exception):  # noqa: N818  (it is no error)
-    """A dry run has shown what there is to see; `toolkit.entry.run_recipe` ends the process."""
+from toolkit.errors import RecipeEnds
 
 
 def end_dry_run(facts: dict[str, Any]) -> NoReturn:
@@ -20,7 +17,7 @@ def end_dry_run(facts: dict[str, Any]) -> NoReturn:
         facts: what would be trained, in the order to be shown.
 
     Raises:
-        DryRunEnds: always.
+        RecipeEnds: always.
     """
     if is_main_process():
         table = Table(title="dry run: nothing was trained or written", title_justify="left")
@@ -29,4 +26,4 @@ def end_dry_run(facts: dict[str, Any]) -> NoReturn:
         for name, value in facts.items():
             table.add_row(name, f"{value:,}" if isinstance(value, int) else str(value))
         console.print(table)
-    raise DryRunEnds
+    raise RecipeEnds

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from toolkit.config import ConfigT, Invocation, parse_arguments
 from toolkit.console import fail
-from toolkit.dry_run import DryRunEnds
-from toolkit.errors import UserError
+from toolkit.errors import RecipeEnds, UserError
 
 
 def run_recipe(
@@ -18,14 +17,15 @@ def run_recipe(
 ) -> None:
     """Run a recipe from the command line.
 
-    Exit codes: 0 done (a dry run too), 2 the user's mistake (one message, no traceback), 130
-    interrupted. Any other exception is a bug of ours and keeps its traceback.
+    Exit codes: 0 done (a dry run or a search for a learning rate too), 2 the user's mistake (one
+    message, no traceback), 130 interrupted. Any other exception is a bug of ours and keeps its
+    traceback.
     """
     # datasets and tokenizers both fork; the tokenizers' own threads only earn a warning then.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         main(parse_arguments(config_class, Path(recipe_file), sys.argv[1:]))
-    except DryRunEnds:
+    except RecipeEnds:
         return
     except UserError as error:
         fail(str(error))

@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend; shown as a message, never as a traceback."""
+"""What ends a recipe early: errors that are the user's to mend, and work done without training."""
 
 
 class UserError(Exception):
@@ -7,6 +7,10 @@ class UserError(Exception):
     The message says what was found, where (file, row), what was expected and what to do.
     Entry points print it without a traceback and exit with status 2.
     """
+
+
+class RecipeEnds(Exception):  # noqa: N818  (it is no error)
+    """What was asked is done, without a training: `toolkit.entry.run_recipe` ends with code 0."""
 
 
 def first_line(error: BaseException) -> str:

@@ -1,9 +1,10 @@
-"""Train the head of a model alone."""
+"""Leave a part of a model as it is."""
 
 from __future__ import annotations
 
 from torch import nn
 
+from toolkit.depth import parameter_depths
 from toolkit.errors import UserError
 
 
@@ -17,3 +18,26 @@ def freeze_encoder(model: nn.Module) -> None:
     if body is model:
         raise UserError(f"--method frozen: {type(model).__name__} has no encoder apart from a head")
     body.requires_grad_(False)
+
+
+def freeze_lowest(model: nn.Module, layers: int) -> None:
+    """Exclude the embeddings and the lowest layers from training; 0 freezes the embeddings alone.
+
+    In a model of encoder and decoder so many layers of either.
+
+    Raises:
+        UserError: the model has fewer layers, or no embeddings and stack of layers we know of.
+    """
+    depths = parameter_depths(model)
+    if depths is None:
+        raise UserError(
+            f"--freeze_layers: {type(model).__name__} has no embeddings and layers to tell apart"
+        )
+    if not 0 <= layers <= depths.layers:
+        raise UserError(
+            f"--freeze_layers {layers}: the model has {depths.layers} layers, so expected a "
+            f"number from 0 (the embeddings alone) to {depths.layers}"
+        )
+    for name, parameter in model.named_parameters():
+        if depths.of[name] <= layers:
+            parameter.requires_grad_(False)

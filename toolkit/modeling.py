@@ -13,8 +13,9 @@ import torch
 import transformers
 from safetensors import SafetensorError
 from torch import nn
-from transformers import AutoConfig, AutoTokenizer, BertConfig
+from transformers import CONFIG_MAPPING, AutoConfig, AutoTokenizer, BertConfig, PreTrainedConfig
 
+from scratch_models.hub.architecture import architectures
 from scratch_models.hub.auto import HEADS, scratch_class
 from toolkit.config import check_range
 from toolkit.console import notify
@@ -209,27 +210,6 @@ def count_parameters(model: nn.Module) -> dict[str, int]:
     }
 
 
-def freeze_lowest(model: nn.Module, layers: int) -> None:
-    """Exclude the embeddings and the lowest layers from training; 0 freezes the embeddings alone.
-
-    Raises:
-        UserError: the model has fewer layers, or no embeddings and stack of layers we know of.
-    """
-    body = getattr(model, getattr(model, "base_model_prefix", ""), model)
-    stacks = [part for part in body.modules() if isinstance(part, nn.ModuleList)]
-    if not stacks or not hasattr(body, "embeddings"):
-        raise UserError(
-            f"--freeze_layers: {type(model).__name__} has no embeddings and layers to tell apart"
-        )
-    if not 0 <= layers <= len(stacks[0]):
-        raise UserError(
-            f"--freeze_layers {layers}: the model has {len(stacks[0])} layers, so expected a "
-            f"number from 0 (the embeddings alone) to {len(stacks[0])}"
-        )
-    for part in (body.embeddings, *stacks[0][:layers]):
-        part.requires_grad_(False)
-
-
 @contextmanager
 def _quiet_loading() -> Iterator[None]:
     """transformers prints a table of missing weights; `_check_loading` says it in a line."""
@@ -246,7 +226,13 @@ def _quiet_loading() -> Iterator[None]:
 
 
 def _read_config(name: str, source: str) -> Any:
+    """Of any architecture of transformers, or of one that only we have."""
     try:
+        described, _ = PreTrainedConfig.get_config_dict(source)
+        model_type = described.get("model_type")
+        if model_type in architectures() and model_type not in CONFIG_MAPPING:
+            own = architectures()[model_type]
+            return own.load(next(iter(own.classes))).config_class.from_pretrained(source)
         return AutoConfig.from_pretrained(source)
     except (OSError, ValueError) as error:
         raise UserError(f"{name}: no usable config.json: {first_line(error)}") from error
@@ -275,8 +261,13 @@ def _set_dropout(config: Any, dropout: float) -> None:
 
 
 def _model_class(name: str, config: Any, head: str, implementation: Implementation) -> Any:
-    if implementation == "hf":
+    own = type(config).__module__.startswith("scratch_models.")
+    if implementation == "hf" and not own:
         return getattr(transformers, HEADS[head])
+    if implementation == "hf":
+        raise UserError(
+            f"{name}: HuggingFace has no {config.model_type}. Use --implementation scratch for it."
+        )
     try:
         return scratch_class(config.model_type, head)
     except ValueError as error:

@@ -12,9 +12,9 @@ import queue
 import re
 import sys
 import threading
+from pathlib import Path
 
 PROBE_SECONDS = 2.0
-OFFLINE_COMMAND = "accelerate launch recipes/bert_sentiment.py --preset demo"
 _HUB_NAME = re.compile(r"\w[\w.-]*(/[\w.-]+)?", re.ASCII)
 
 
@@ -41,6 +41,14 @@ def hub_failure() -> str | None:
     if failure is not None:
         _go_offline()
     return failure
+
+
+def offline_command() -> str:
+    """What works without the Hub: the demo of the recipe that is running, else the main one."""
+    recipe = Path(sys.argv[0])
+    if not (recipe.parent / "presets" / recipe.stem / "demo.yaml").is_file():
+        recipe = Path("recipes/bert_sentiment.py")
+    return f"accelerate launch {recipe} --preset demo"
 
 
 def hub_reachable() -> bool:

@@ -6,7 +6,8 @@ pass would weigh the few tokens of a short batch like the many of a long one.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -48,10 +49,17 @@ class Classification:
     Args:
         label_smoothing: share of every label that is spread over all classes, in training (Szegedy
             et al. 2016, arXiv:1512.00567, section 7).
+        class_weights: what an example counts in training by its class, in id order [classes]. The
+            sum of the weighted losses is divided by the number of examples, so that an example
+            counts the same whatever stands beside it in a batch; with balanced weights that is
+            the weighted mean over the training data.
     """
 
-    def __init__(self, label_smoothing: float = 0.0) -> None:
+    def __init__(
+        self, label_smoothing: float = 0.0, class_weights: Sequence[float] | None = None
+    ) -> None:
         self.label_smoothing = label_smoothing
+        self.class_weights = None if class_weights is None else torch.tensor(class_weights).float()
 
     def count(self, batch: Batch) -> list[int]:
         """Every example is one loss term."""
@@ -60,13 +68,20 @@ class Classification:
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Summed cross entropy; logits in float32, because bf16 sums lose small terms."""
         logits = model(**model_inputs(batch)).logits.float()
+        weights = None if self.class_weights is None else self.class_weights.to(logits.device)
         loss = F.cross_entropy(
-            logits, batch["labels"], reduction="sum", label_smoothing=self.label_smoothing
+            logits, batch["labels"], weights, reduction="sum", label_smoothing=self.label_smoothing
         )
         return loss.view(1)
 
+    def describe(self) -> dict[str, Any]:
+        """What a summary records of it, where it is not the plain mean."""
+        if self.class_weights is None:
+            return {}
+        return {"class_weights": self.class_weights.tolist()}
+
     def outputs(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        """``logits`` [batch, classes], ``loss`` [batch] and ``labels`` [batch]."""
+        """``logits`` [batch, classes], unweighted ``loss`` [batch] and ``labels`` [batch]."""
         logits = model(**model_inputs(batch)).logits.float()
         loss = F.cross_entropy(logits, batch["labels"], reduction="none")
         return {"logits": logits, "loss": loss, "labels": batch["labels"]}

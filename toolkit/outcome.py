@@ -149,8 +149,8 @@ def describe_training(result: FitResult) -> dict[str, Any]:
     return {
         "seconds": round(state.seconds, 3),
         "steps": state.step,
-        "epochs": state.epoch + 1,
-        "examples_per_second": state.examples / state.seconds,
+        "epochs": state.epoch + 1 if state.step else 0,
+        "examples_per_second": state.examples / state.seconds if state.step else None,
         "tokens_per_second": state.tokens / state.seconds if state.tokens else None,
         "best_step": state.best_step,
         "stopped_early": state.stopped_early,

@@ -195,6 +195,36 @@ def training_curves(
     return figure
 
 
+def learning_rate_curve(
+    points: Sequence[tuple[float, float]],
+    line: Sequence[tuple[float, float]],
+    suggestion: float | None = None,
+) -> Figure:
+    """Loss against the learning rate (log scale): single steps, their smoothed line, a mark."""
+    with _style():
+        figure, axes = _figure(height=2.8)
+        axes.plot(*zip(*points, strict=True), ".", color=COLOURS[4], markersize=4)
+        axes.plot(*zip(*line, strict=True), color=COLOURS[0], linewidth=1.8)
+        axes.set_xscale("log")
+        smoothed = [loss for _, loss in line]
+        span = max(smoothed[0], min(smoothed) + 1e-9) - min(smoothed)
+        axes.set_ylim(min(smoothed) - 0.3 * span, smoothed[0] + 0.7 * span)  # the fall, not the end
+        if suggestion is not None:
+            axes.axvline(suggestion, color="#777777", linestyle=":", linewidth=1.2)
+            axes.annotate(
+                f" {suggestion:g}",
+                (suggestion, 1.0),
+                xycoords=("data", "axes fraction"),
+                xytext=(2, -2),
+                textcoords="offset points",
+                va="top",
+                color="#555555",
+            )
+        axes.set_xlabel("learning rate")
+        axes.set_ylabel("training loss")
+    return figure
+
+
 def forest_plot(bars: Sequence[Bar], axis_name: str = "test accuracy") -> Figure:
     """Values with their intervals, one row each, the first on top; shares written in percent."""
     with _style():

@@ -40,13 +40,19 @@ class Run(Generic[ConfigT]):
         """Make the run directory and record in it how the run was started.
 
         Raises:
-            UserError: the directory exists already or cannot be made.
-            DryRunEnds: the run is a dry run: it has no directory.
+            UserError: the directory exists already or cannot be made; a learning rate is to be
+                found for a method that has none.
+            RecipeEnds: the run is a dry run: it has no directory.
         """
         if self.resumed:
             return
         if self.config.dry_run:  # of a recipe that trains without the engine
             end_dry_run({"recipe": self.recipe, "built": "the data"})
+        if self.config.lr_finder:  # likewise
+            raise UserError(
+                f"--lr-finder: {self.recipe} trains nothing by steps here, so there is no learning "
+                "rate to find. Leave it out."
+            )
         self.directory = _new_directory(
             self.directory, self.accelerator, count_up=self.config.run_id is None
         )

@@ -8,7 +8,7 @@ from toolkit.data.suggest import near_names
 from toolkit.demo.chinese_bert import NAME as CHINESE_BERT
 from toolkit.demo.chinese_bert import chinese_bert_folder
 from toolkit.errors import UserError, first_line
-from toolkit.network import OFFLINE_COMMAND, hub_failure, is_hub_name
+from toolkit.network import hub_failure, is_hub_name, offline_command
 
 _DESCRIPTIONS = ("config.json", "adapter_config.json")
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json")
@@ -89,6 +89,6 @@ def _message(name: str, reason: str) -> str:
     here = [child.name for child in Path.cwd().iterdir()]
     return (
         f"cannot fetch the model {name!r}: {reason.rstrip('.')}. "
-        f"Works offline: `{OFFLINE_COMMAND}`, or a model folder of your own: `--model PATH`."
+        f"Works offline: `{offline_command()}`, or a model folder of your own: `--model PATH`."
         f"{near_names(name, here)}"
     )

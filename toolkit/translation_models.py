@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +18,11 @@ from scratch_models.models.paper_transformer.modeling import (
 from toolkit.config import check_range
 from toolkit.console import notify
 from toolkit.errors import UserError
-from toolkit.modeling import Implementation, load_pretrained, load_tokenizer
-from toolkit.outcome import describe_model
+from toolkit.fine_tuning import FineTuningConfig, Method, save_trained
+from toolkit.modeling import Implementation, load_tokenizer
+from toolkit.run import Run
 from toolkit.sources import resolve_model
-from toolkit.translation import GenerationSettings
+from toolkit.translation import GenerationSettings, Translation
 
 HEAD = "seq2seq-lm"
 
@@ -54,10 +56,25 @@ class Translator:
     implementation: Implementation
     prefix: str = ""
 
-    def describe(self, name: str, method: str) -> dict[str, Any]:
-        """The `model` section of a summary."""
-        described = describe_model(self.model, name, self.implementation, method)
-        return described | {"prefix": self.prefix}
+
+def decide_method(model: str | None, method: Method | None) -> Method:
+    """The method that is asked for, or the one that goes with a checkpoint or with none.
+
+    Raises:
+        UserError: a new model that is to be fine-tuned, or a checkpoint to be made anew.
+    """
+    if method is None:
+        return "from_scratch" if model is None else "full"
+    if model is None and method != "from_scratch":
+        raise UserError(
+            f"--method {method} needs a pretrained model: give its folder or Hub name with --model."
+        )
+    if model is not None and method == "from_scratch":
+        raise UserError(
+            f"--method from_scratch makes a new model of the size --shape; leave --model {model} "
+            "out, or choose full, lora, dora or frozen."
+        )
+    return method
 
 
 def new_transformer(
@@ -120,18 +137,17 @@ def portable(model: Any) -> Any:
 
 def load_translator(
     name: str,
-    implementation: Implementation,
+    settings: FineTuningConfig,
     languages: tuple[str, str],
     *,
     codes: tuple[str | None, str | None] = (None, None),
     prefix: str | None = None,
-    dropout: float | None = None,
 ) -> Translator:
     """A pretrained model with its tokenizer, told the languages.
 
     Args:
-        implementation: `scratch` takes HuggingFace's class, and says so, where there is no
-            architecture of ours.
+        settings: how to load it; `scratch` takes HuggingFace's class, and says so, where there is
+            no architecture of ours.
         languages: codes of source and target, such as "en" and "zh".
         codes: what the tokenizer calls them (mBART: en_XX, zh_CN; NLLB: eng_Latn, zho_Hans); None:
             found by the languages.
@@ -142,10 +158,10 @@ def load_translator(
     """
     tokenizer = load_tokenizer(name)
     config = AutoConfig.from_pretrained(resolve_model(name))
-    if implementation == "scratch" and not _have(config.model_type):
+    if settings.implementation == "scratch" and not _have(config.model_type):
         notify(f"{name}: no from-scratch {config.model_type}; HuggingFace's class is used.")
-        implementation = "hf"
-    model: Any = load_pretrained(name, HEAD, implementation=implementation, dropout=dropout).model
+        settings = dataclasses.replace(settings, implementation="hf")
+    model: Any = settings.load(name, HEAD).model
     if hasattr(tokenizer, "src_lang"):
         _set_languages(name, model, tokenizer, languages, codes)
     elif codes != (None, None):
@@ -154,7 +170,7 @@ def load_translator(
         tasks = getattr(config, "task_specific_params", None) or {}
         task = tasks.get("translation_{}_to_{}".format(*languages), {})
         prefix = str(task.get("prefix", ""))
-    return Translator(model, tokenizer, implementation, prefix)
+    return Translator(model, tokenizer, settings.implementation, prefix)
 
 
 def _have(model_type: str) -> bool:
@@ -201,6 +217,12 @@ def _language_code(name: str, language: str, asked: str | None, known: list[str]
             f"--source_code and --target_code; it knows {', '.join(known)}."
         )
     return fitting[0]
+
+
+def save_translator(run: Run[Any], model: Any, tokenizer: Any, objective: Translation) -> None:
+    """Save a translator that HuggingFace's classes load, and that translates as it was tested."""
+    set_generation(model, objective.generation, objective.width)
+    save_trained(run, portable(model), tokenizer)
 
 
 def set_generation(model: Any, settings: GenerationSettings, most: int) -> None:

@@ -14,11 +14,12 @@ from toolkit.console import console
 from toolkit.data.translation import TranslationData
 from toolkit.engine import FitResult
 from toolkit.evaluation import Outputs, predict
-from toolkit.outcome import describe_training, draw_training
+from toolkit.outcome import describe_model, describe_training, draw_training
 from toolkit.progress import progress_bar
 from toolkit.run import Run, describe_run
 from toolkit.text_metrics import bleu, chrf, exact_match, matches, sentence_scores
 from toolkit.translation import Translation, decode
+from toolkit.translation_models import Translator
 
 SCORES = {
     "bleu": "BLEU",
@@ -53,10 +54,10 @@ def finish_translation(
     result: FitResult,
     data: TranslationData,
     outputs: Outputs,
-    tokenizer: Any,
-    title: str,
-    model: dict[str, Any],
+    translator: Translator,
     *,
+    name: str,
+    method: str,
     average: dict[str, Any] | None = None,
     samples: int = 5,
 ) -> dict[str, Any]:
@@ -64,21 +65,26 @@ def finish_translation(
 
     Args:
         outputs: of `translate_test`.
-        model: the `model` section of the summary.
+        translator: what `result` was trained from.
+        name: of the model, in reports.
+        method: how it was trained.
         average: what `toolkit.averaging` recorded.
         samples: translations to print.
 
     Returns:
         The summary (schema version 1).
     """
-    hypotheses = decode(tokenizer, outputs["translation"])
+    hypotheses = decode(translator.tokenizer, outputs["translation"])
     test = _score(data, hypotheses, outputs)
     metrics = result.state.best_metrics
     if average is not None and average["taken"]:
         metrics = average["average"]
     summary = {
-        **describe_run(run, title, "translation"),
-        "model": model,
+        **describe_run(run, run.config.title or f"{name}, {method}", "translation"),
+        "model": {
+            **describe_model(result.model, name, translator.implementation, method),
+            "prefix": translator.prefix,
+        },
         "data": {
             "dataset": data.summary["source"],
             "source_language": data.source_language,

@@ -18,9 +18,10 @@ from scratch_models import (
 from toolkit.averaging import average_if_better, keep_for_average, mean_weights
 from toolkit.checkpoint import CheckpointStore
 from toolkit.config import Invocation, RunConfig, TrainConfig
-from toolkit.engine import FitResult, TrainState
+from toolkit.engine import FitResult
 from toolkit.errors import UserError
 from toolkit.run import Run, start_run
+from toolkit.training_steps import TrainState
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 

@@ -215,7 +215,7 @@ def test_values_that_cannot_be_are_refused(changes: dict[str, Any], expected: st
 
 
 def test_sgd_is_nesterovs_and_spares_biases() -> None:
-    from toolkit.engine import build_optimizer
+    from toolkit.optimizers import build_optimizer
 
     optimizer = build_optimizer(Net(), TrainConfig(optimizer="sgd", weight_decay=0.1))
     assert isinstance(optimizer, torch.optim.SGD)

@@ -23,16 +23,16 @@ from torch import nn
 
 from toolkit.batching import padded_lengths, plan_epoch
 from toolkit.config import TrainConfig
-from toolkit.engine import (
+from toolkit.errors import UserError
+from toolkit.objectives import IGNORED, Batch, Pretraining
+from toolkit.optimizers import build_optimizer
+from toolkit.training_steps import (
     Training,
     TrainState,
-    build_optimizer,
     count_steps,
     train_step,
     training_steps,
 )
-from toolkit.errors import UserError
-from toolkit.objectives import IGNORED, Batch, Pretraining
 
 # A cluster of threads that average gradients as DistributedDataParallel does
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from toolkit.config import Invocation, RunConfig
-from toolkit.dry_run import DryRunEnds
 from toolkit.entry import run_recipe
-from toolkit.errors import UserError
+from toolkit.errors import RecipeEnds, UserError
 
 
 @pytest.fixture
@@ -72,6 +71,6 @@ def test_which_process_speaks_is_said(end: Any, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_dry_run_ends_well(end: Any) -> None:
-    status, said, seen = end(DryRunEnds(), "--dry-run")
+    status, said, seen = end(RecipeEnds(), "--dry-run")
     assert (status, said) == (0, "")
     assert seen[0].config.dry_run

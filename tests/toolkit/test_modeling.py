@@ -13,10 +13,10 @@ from safetensors.torch import load_file, save_file
 
 import scratch_models
 from toolkit.errors import UserError
+from toolkit.freezing import freeze_lowest
 from toolkit.modeling import (
     BertShape,
     count_parameters,
-    freeze_lowest,
     load_pretrained,
     load_tokenizer,
     new_bert,

@@ -12,8 +12,7 @@ import torch
 
 import toolkit.run
 from toolkit.config import Invocation, RunConfig, TrainConfig, load_config
-from toolkit.dry_run import DryRunEnds
-from toolkit.errors import UserError
+from toolkit.errors import RecipeEnds, UserError
 from toolkit.run import Run, describe_run, start_run
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
@@ -145,6 +144,6 @@ def test_more_processes_than_connected_are_refused(
 
 def test_a_dry_run_makes_no_directory(tmp_path: Path) -> None:
     run = start(tmp_path, run_id="a", dry_run=True)
-    with pytest.raises(DryRunEnds):
+    with pytest.raises(RecipeEnds):
         run.begin()
     assert list(tmp_path.iterdir()) == []

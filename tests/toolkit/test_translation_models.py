@@ -12,15 +12,18 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from toolkit.data.joint_bpe import train_joint_bpe
 from toolkit.errors import UserError
+from toolkit.fine_tuning import FineTuningConfig
 from toolkit.translation import GenerationSettings, translate
 from toolkit.translation_models import (
     TransformerShape,
+    decide_method,
     load_translator,
     new_transformer,
     portable,
     set_generation,
 )
 
+SCRATCH, HF = FineTuningConfig(), FineTuningConfig(implementation="hf")
 TOKENIZER = train_joint_bpe(["the cat sat", "a dog ran", "猫坐着", "狗跑了"], 300)
 SHAPE = TransformerShape(
     encoder_layers=2, decoder_layers=1, d_model=16, feed_forward=24, heads=2, dropout=0.0
@@ -92,7 +95,7 @@ def test_what_is_saved_is_a_marian_that_translates_alike(tmp_path: Path) -> None
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
     assert tokenizer("the 猫")["input_ids"] == TOKENIZER("the 猫")["input_ids"]
     # and it is a checkpoint to fine-tune
-    again = load_translator(str(tmp_path), "scratch", ("en", "zh"))
+    again = load_translator(str(tmp_path), SCRATCH, ("en", "zh"))
     assert torch.equal(made, translate(again.model.eval(), batch(), settings, 25))
 
 
@@ -110,27 +113,26 @@ def test_shapes_that_cannot_be_built(changes: dict[str, Any], message: str) -> N
 def test_marian_loads_into_our_class_and_t5_into_huggingfaces(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    marian = load_translator(str(save(tmp_path / "m", "Marian")), "scratch", ("en", "zh"))
+    marian = load_translator(str(save(tmp_path / "m", "Marian")), SCRATCH, ("en", "zh"))
     assert type(marian.model).__name__ == "ScratchTransformerForConditionalGeneration"
     assert marian.implementation == "scratch"
     assert capsys.readouterr().err == ""
     t5 = load_translator(
-        str(save(tmp_path / "t", "T5", pad_token_id=0, eos_token_id=1)), "scratch", ("en", "de")
+        str(save(tmp_path / "t", "T5", pad_token_id=0, eos_token_id=1)), SCRATCH, ("en", "de")
     )
     assert type(t5.model).__name__ == "T5ForConditionalGeneration"
-    assert t5.implementation == "hf"
     said = capsys.readouterr().err.splitlines()
     assert [line for line in said if "no from-scratch t5; HuggingFace's class is used" in line]
     assert len(said) == 1
-    assert t5.describe("t5", "full")["implementation"] == "hf"
+    assert t5.implementation == "hf"
 
 
 def test_t5s_own_prefix_is_found_and_can_be_replaced(tmp_path: Path) -> None:
     tasks = {"translation_en_to_de": {"prefix": "translate English to German: "}}
     folder = str(save(tmp_path / "t", "T5", task_specific_params=tasks))
-    assert load_translator(folder, "hf", ("en", "de")).prefix == "translate English to German: "
-    assert load_translator(folder, "hf", ("en", "zh")).prefix == ""
-    assert load_translator(folder, "hf", ("en", "zh"), prefix="zh: ").prefix == "zh: "
+    assert load_translator(folder, HF, ("en", "de")).prefix == "translate English to German: "
+    assert load_translator(folder, HF, ("en", "zh")).prefix == ""
+    assert load_translator(folder, HF, ("en", "zh"), prefix="zh: ").prefix == "zh: "
 
 
 @pytest.fixture(params=["MBartTokenizer", "MBart50Tokenizer"])
@@ -146,7 +148,7 @@ def mbart(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_mbart_is_told_its_languages(mbart: Path) -> None:
-    translator = load_translator(str(mbart), "hf", ("en", "zh"))
+    translator = load_translator(str(mbart), HF, ("en", "zh"))
     tokenizer, model = translator.tokenizer, translator.model
     english, chinese = (tokenizer.convert_tokens_to_ids(code) for code in ("en_XX", "zh_CN"))
     assert english in tokenizer("a b")["input_ids"]
@@ -165,12 +167,22 @@ def test_mbart_is_told_its_languages(mbart: Path) -> None:
 
 def test_languages_that_mbart_does_not_know(mbart: Path) -> None:
     with pytest.raises(UserError, match=r"none stand for 'tlh'.*--target_code"):
-        load_translator(str(mbart), "hf", ("en", "tlh"))
+        load_translator(str(mbart), HF, ("en", "tlh"))
     with pytest.raises(UserError, match="no language 'zh_TW'"):
-        load_translator(str(mbart), "hf", ("en", "zh"), codes=(None, "zh_TW"))
+        load_translator(str(mbart), HF, ("en", "zh"), codes=(None, "zh_TW"))
 
 
 def test_codes_for_a_tokenizer_without_languages(tmp_path: Path) -> None:
     folder = str(save(tmp_path / "m", "Marian"))
     with pytest.raises(UserError, match="no language codes"):
-        load_translator(folder, "scratch", ("en", "zh"), codes=("en_XX", None))
+        load_translator(folder, SCRATCH, ("en", "zh"), codes=("en_XX", None))
+
+
+def test_the_method_goes_with_the_model() -> None:
+    assert decide_method(None, None) == decide_method(None, "from_scratch") == "from_scratch"
+    assert decide_method("folder", None) == decide_method("folder", "full") == "full"
+    assert decide_method("folder", "frozen") == "frozen"
+    with pytest.raises(UserError, match="--method lora needs a pretrained model"):
+        decide_method(None, "lora")
+    with pytest.raises(UserError, match=r"from_scratch makes a new model.*leave --model folder"):
+        decide_method("folder", "from_scratch")

@@ -37,7 +37,7 @@ _HEADS = ("classifier", "score", "qa_outputs")
 
 @dataclass
 class LoraSettings:
-    """Size and place of LoRA's low-rank updates."""
+    """Size and place of the low-rank updates of LoRA and DoRA."""
 
     rank: int = 8
     """Rank r of the update B A."""
@@ -48,9 +48,6 @@ class LoraSettings:
     targets: list[str] = field(default_factory=lambda: ["query", "value"])
     """Names of the linear layers that get an update; ``query``, ``key`` and ``value`` are
     understood for HuggingFace's classes too, whatever those call them."""
-    dora: bool = False
-    """Learn the length of every row of a weight apart from its direction (DoRA, Liu et al. 2024,
-    arXiv:2402.09353)."""
 
 
 def linear_layers(model: nn.Module) -> list[str]:

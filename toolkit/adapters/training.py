@@ -20,8 +20,10 @@ from toolkit.console import notify
 from toolkit.errors import UserError, first_line
 
 
-def add_lora(model: nn.Module, settings: LoraSettings, new_modules: list[str]) -> Any:
-    """Wrap a model with LoRA (Hu et al. 2021, arXiv:2106.09685) or DoRA and say on which layers.
+def add_lora(
+    model: nn.Module, settings: LoraSettings, new_modules: list[str], *, dora: bool = False
+) -> Any:
+    """Wrap a model with LoRA (Hu et al. 2021, arXiv:2106.09685) and say on which layers.
 
     Any model will do: ours, HuggingFace's, or a plain module. With gradient checkpointing on, the
     inputs of its layers get gradients, as frozen embeddings would give them none.
@@ -30,6 +32,8 @@ def add_lora(model: nn.Module, settings: LoraSettings, new_modules: list[str]) -
         new_modules: modules without pretrained weights (classifier, pooler). They are trained whole
             and saved with the adapter; left out, they would be random again after loading. The head
             of a classifier is trained whole in any case.
+        dora: learn the length of every row of a weight apart from its direction as well (DoRA, Liu
+            et al. 2024, arXiv:2402.09353).
 
     Raises:
         UserError: no layer has one of the target names (lists the linear layers there are), a
@@ -48,7 +52,7 @@ def add_lora(model: nn.Module, settings: LoraSettings, new_modules: list[str]) -
         r=settings.rank,
         lora_alpha=settings.alpha,
         lora_dropout=settings.dropout,
-        use_dora=settings.dora,
+        use_dora=dora,
         target_modules=targets,
         modules_to_save=modules_to_train(model, new_modules),
     )
@@ -61,7 +65,7 @@ def add_lora(model: nn.Module, settings: LoraSettings, new_modules: list[str]) -
         raise UserError(f"--lora.targets {settings.targets}: {first_line(error)}") from error
     trained, _ = adapted.get_nb_trainable_parameters()
     notify(
-        f"{'DoRA' if settings.dora else 'LoRA'} on {count_adapted(adapted)} of {len(layers)} "
+        f"{'DoRA' if dora else 'LoRA'} on {count_adapted(adapted)} of {len(layers)} "
         f"layers {', '.join(targets)}: {trained:,} parameters are trained"
     )
     return adapted

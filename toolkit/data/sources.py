@@ -12,7 +12,7 @@ from toolkit.data.quiet import quiet_datasets
 from toolkit.data.suggest import near_names
 from toolkit.demo import reviews
 from toolkit.errors import UserError, first_line
-from toolkit.network import OFFLINE_COMMAND, hub_failure, is_hub_name
+from toolkit.network import hub_failure, is_hub_name, offline_command
 
 SPLIT_NAMES = {
     "train": "train",
@@ -152,7 +152,7 @@ def _read_hub(name: str, config: str | None) -> Source:
 def _hub_error(name: str, failure: str | None, error: Exception) -> str:
     here = [path.name for path in Path.cwd().iterdir()]
     advice = (
-        f"Works offline: `{OFFLINE_COMMAND}`, or a file of your own: `--dataset FILE.csv`."
+        f"Works offline: `{offline_command()}`, or a file of your own: `--dataset FILE.csv`."
         f"{near_names(name, here)}"
     )
     if failure is not None:

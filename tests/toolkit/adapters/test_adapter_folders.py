@@ -45,8 +45,8 @@ def save_theirs(load, trained, outputs, tmp_path: Path):
 def test_gpt2_s_c_attn_holds_the_updates_of_its_parts(
     dora: bool, load, trained, run, tokenizer
 ) -> None:
-    settings = LoraSettings(rank=3, alpha=6.0, targets=["query", "value", "down"], dora=dora)
-    model = trained(add_lora(load("gpt2", "causal-lm"), settings, []))
+    settings = LoraSettings(rank=3, alpha=6.0, targets=["query", "value", "down"])
+    model = trained(add_lora(load("gpt2", "causal-lm"), settings, [], dora=dora))
     save_adapter(run, model, tokenizer)
     saved = settings_of(run.directory / "adapter")
     assert (saved["r"], saved["lora_alpha"], saved["fan_in_fan_out"]) == (6, 12.0, True)
@@ -250,8 +250,8 @@ def test_plain_peft_reads_ours(load, folders, trained, run, tokenizer, tmp_path:
     expected, arguments = {}, []
     for model_class in ("BertForSequenceClassification", "GPT2ForSequenceClassification"):
         model_type = model_class[:4].lower()
-        settings = LoraSettings(targets=["query", "value", "output"], dora=True)
-        model = trained(add_lora(load(model_type, CLASSIFIER), settings, []))
+        settings = LoraSettings(targets=["query", "value", "output"])
+        model = trained(add_lora(load(model_type, CLASSIFIER), settings, [], dora=True))
         with torch.no_grad():
             expected[model_type] = model(ids).logits
         run.directory = tmp_path / model_type

@@ -58,7 +58,7 @@ def test_merged_unmerged_and_saved(
     model = load(*kind, implementation)
     before = outputs(model)
     targets = ALL_LAYERS[implementation]
-    model = trained(add_lora(model, LoraSettings(targets=targets, dora=dora), []))
+    model = trained(add_lora(model, LoraSettings(targets=targets), [], dora=dora))
     expected = outputs(model)
     assert relative(expected, before) > 0.01
     model.merge_adapter()
@@ -101,11 +101,10 @@ def test_half_precision_is_rounded_once(dtype: torch.dtype, load, trained, capsy
 
 @pytest.mark.parametrize("dora", [False, True], ids=["lora", "dora"])
 def test_an_untrained_adapter_is_told(dora: bool, load, trained, capsys) -> None:
-    settings = LoraSettings(dora=dora)
-    merge(add_lora(load("vit", "image-classification"), settings, []))
+    merge(add_lora(load("vit", "image-classification"), LoraSettings(), [], dora=dora))
     warning = "warning: the adapter changes none of the 4 layers it is on"
     assert warning in capsys.readouterr().err
-    merge(trained(add_lora(load("vit", "image-classification"), settings, [])))
+    merge(trained(add_lora(load("vit", "image-classification"), LoraSettings(), [], dora=dora)))
     assert "warning" not in capsys.readouterr().err
 
 

@@ -31,7 +31,7 @@ def test_every_query_and_value_is_adapted_and_counted(
 ) -> None:
     model = load(architecture, heads[architecture][0], implementation)
     before = outputs(model)
-    adapted = add_lora(model, LoraSettings(rank=3, dora=dora), [])
+    adapted = add_lora(model, LoraSettings(rank=3), [], dora=dora)
     names, size = ["query", "value"], WIDTH
     if implementation == "hf":
         names, size = THEIRS.get(architecture, (names, size))

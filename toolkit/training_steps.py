@@ -1,0 +1,264 @@
+"""The steps of training: which rows they see, and what one of them does to the weights.
+
+The rows of a step are a function of seed and step number (`toolkit.batching`). Its loss is divided
+by the number of loss terms of the *whole* step, over all forward passes and processes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.utils import send_to_device
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from toolkit.batching import (
+    Collate,
+    Rows,
+    load_batches,
+    plan_epoch,
+    plan_epoch_by_tokens,
+    split_window,
+)
+from toolkit.config import TrainConfig
+from toolkit.ema import WeightAverage
+from toolkit.errors import UserError
+from toolkit.evaluation import Metric, Outputs
+from toolkit.objectives import Batch, Objective
+from toolkit.optimizers import set_learning_rate
+from toolkit.run import Run
+from toolkit.schedules import schedule_factor
+
+AfterEvaluation = Callable[[nn.Module, int], None]
+"""Called on every process with the model, out of its wrappers, and the number of the step."""
+
+
+class Splits(Protocol):
+    """Tokenised data: rows to train on and rows to choose the best checkpoint by."""
+
+    @property
+    def train(self) -> Any:
+        """Rows with the columns the collator needs."""
+
+    @property
+    def validation(self) -> Any:
+        """Likewise."""
+
+
+@dataclass
+class TrainState:
+    """Where training stands: everything a checkpoint needs besides weights and random states."""
+
+    step: int = 0
+    updates: int = 0  # steps that changed the weights; fp16 skips those that overflow
+    epoch: int = 0
+    best_step: int | None = None
+    best_metrics: dict[str, float] = field(default_factory=dict)
+    waited: int = 0  # evaluations since the best one
+    stopped_early: bool = False
+    seconds: float = 0.0  # in training steps, without evaluation and checkpoints
+    examples: int = 0
+    tokens: int = 0
+    processes: int = 1
+
+
+@dataclass(frozen=True)
+class Step:
+    """One optimizer step as one process sees it."""
+
+    epoch: int
+    last_of_epoch: bool
+    rows: np.ndarray  # of all processes
+    batches: list[Batch]  # of this process, one per forward pass
+    counted: list[bool]  # False for a stand-in that only keeps the processes in step
+
+
+@dataclass
+class Training:
+    """Everything the loop works with."""
+
+    run: Run[Any]
+    model: nn.Module
+    optimizer: Optimizer
+    data: Splits
+    objective: Objective
+    collate: Collate
+    collate_validation: Collate
+    metric: Metric
+    steps_per_epoch: int
+    total_steps: int
+    lengths: np.ndarray | None  # tokens per training row
+    state: TrainState
+    best_outputs: Outputs | None = None
+    padded: np.ndarray | None = None  # tokens per row and sequence, for batches by tokens
+    after_evaluation: AfterEvaluation | None = None
+    average: WeightAverage | None = None
+
+    @property
+    def time_used(self) -> float:
+        """Share of `max_seconds` that is used up; 0 without a limit."""
+        limit = self.run.config.train.max_seconds
+        return 0.0 if limit is None else self.state.seconds / limit
+
+    @property
+    def at_end(self) -> bool:
+        """The last step is done, or the time is up."""
+        return self.state.step >= self.total_steps or self.time_used >= 1
+
+    def evaluated_weights(self) -> AbstractContextManager[None]:
+        """Inside the block the model has the weights that count: their average, if one is kept."""
+        return nullcontext() if self.average is None else self.average.in_place()
+
+
+class NotFiniteError(UserError):
+    """A loss or gradient that is NaN or infinite; names step, rows and learning rate."""
+
+
+def count_steps(
+    rows: int, train: TrainConfig, processes: int, padded: np.ndarray | None = None
+) -> tuple[int, int]:
+    """Optimizer steps per epoch and in total; an incomplete last window is a step.
+
+    Args:
+        padded: `padded_lengths` of the rows, for batches by tokens.
+    """
+    if train.batch_tokens is not None and padded is not None:
+        per_epoch = len(plan_epoch_by_tokens(padded, train.batch_tokens, 0, 0))
+    else:
+        per_epoch = math.ceil(rows / (train.batch_size * train.accumulation_steps * processes))
+    return per_epoch, train.max_steps or per_epoch * train.epochs
+
+
+def training_steps(training: Training) -> Iterator[Step]:
+    """Yield the steps that are left, until the last one or an early stop."""
+    state = training.state
+    while not training.at_end and not state.stopped_early:
+        epoch, done = divmod(state.step, training.steps_per_epoch)
+        for step in _epoch_steps(training, epoch, done):
+            yield step
+            if training.at_end or state.stopped_early:
+                return
+
+
+def _epoch_steps(training: Training, epoch: int, done: int) -> Iterator[Step]:
+    """Steps of one epoch after the first ``done`` ones."""
+    run, rows = training.run, training.data.train
+    train, accelerator = run.config.train, run.accelerator
+    lengths = training.lengths if train.group_by_length else None
+    passes = train.accumulation_steps * accelerator.num_processes  # of all processes
+    if train.batch_tokens is not None and training.padded is not None:
+        plan = plan_epoch_by_tokens(training.padded, train.batch_tokens, run.config.seed, epoch)
+        micro_batches = [math.ceil(len(window) / passes) for window in plan]
+    else:
+        plan = plan_epoch(len(rows), train.batch_size * passes, run.config.seed, epoch, lengths)
+        micro_batches = [train.batch_size] * len(plan)
+    windows = plan[done:]
+    parts = [
+        split_window(window, accelerator.num_processes, micro_batch, lengths)
+        for window, micro_batch in zip(windows, micro_batches[done:], strict=True)
+    ]
+    mine = [shares[accelerator.process_index] for shares in parts]
+    # A process without rows computes one of them for nothing, so that collectives match.
+    loads = [
+        chunk if len(chunk) else window[:1]
+        for window, chunks in zip(windows, mine, strict=True)
+        for chunk in chunks
+    ]
+    pin = accelerator.device.type == "cuda"
+    batches = iter(load_batches(Rows(rows, epoch), loads, training.collate, train.workers, pin))
+    for number, (window, chunks) in enumerate(zip(windows, mine, strict=True)):
+        yield Step(
+            epoch=epoch,
+            last_of_epoch=number == len(windows) - 1,
+            rows=window,
+            batches=[next(batches) for _ in chunks],
+            counted=[len(chunk) > 0 for chunk in chunks],
+        )
+
+
+def train_step(
+    training: Training, step: Step, learning_rate: float | None = None
+) -> dict[str, float]:
+    """One optimizer step.
+
+    Args:
+        learning_rate: instead of the schedule's.
+
+    Returns:
+        ``loss`` (mean over the loss terms of all processes), ``learning_rate`` and ``grad_norm``
+        before clipping (missing where a loss scaler skips the step for an infinite gradient).
+
+    Raises:
+        NotFiniteError: the loss or the gradient is NaN or infinite; the weights are as before.
+    """
+    accelerator, model, state = training.run.accelerator, training.model, training.state
+    train = training.run.config.train
+    if learning_rate is None:
+        learning_rate = _scheduled_rate(training)
+    set_learning_rate(training.optimizer, learning_rate)
+    totals = _global_counts(accelerator, training.objective, step)
+    loss_sum = torch.zeros((), device=accelerator.device)
+    for number, (batch, counted) in enumerate(zip(step.batches, step.counted, strict=True)):
+        last = number == len(step.batches) - 1
+        # accelerate reads this flag in backward (DeepSpeed), clipping and optimizer.step.
+        accelerator.gradient_state._set_sync_gradients(last)
+        with nullcontext() if last else accelerator.no_sync(model):
+            sums = training.objective.loss(model, send_to_device(batch, accelerator.device))
+            loss = (sums / totals).sum() * float(counted)
+            loss_sum += loss.detach()
+            # DistributedDataParallel averages over processes: multiply to get the sum back.
+            accelerator.backward(loss * accelerator.num_processes)
+    mean_loss = accelerator.reduce(loss_sum, reduction="sum").item()
+    if not math.isfinite(mean_loss):
+        raise NotFiniteError(_not_finite("loss", mean_loss, step, state, learning_rate))
+    report = {"loss": mean_loss, "learning_rate": learning_rate}
+    max_norm = math.inf if train.max_grad_norm is None else train.max_grad_norm
+    norm = float(accelerator.clip_grad_norm_(model.parameters(), max_norm))
+    if math.isfinite(norm):
+        report["grad_norm"] = norm
+    elif accelerator.scaler is None:  # a loss scaler skips such a step and lowers its scale
+        raise NotFiniteError(_not_finite("gradient norm", norm, step, state, learning_rate))
+    training.optimizer.step()
+    training.optimizer.zero_grad()
+    if not accelerator.optimizer_step_was_skipped:
+        state.updates += 1
+        if training.average is not None:
+            training.average.update()
+    return report
+
+
+def _scheduled_rate(training: Training) -> float:
+    """Where time runs out before the steps do, the schedule follows the time."""
+    train = training.run.config.train
+    updates = max(training.state.updates, training.time_used * training.total_steps)
+    return train.learning_rate * schedule_factor(updates, training.total_steps, train)
+
+
+def _global_counts(accelerator: Accelerator, objective: Objective, step: Step) -> Tensor:
+    """Loss terms of the whole step over all processes, per part of the loss [parts]."""
+    counts = [
+        objective.count(batch) if counted else [0] * len(objective.count(batch))
+        for batch, counted in zip(step.batches, step.counted, strict=True)
+    ]
+    total = torch.tensor(counts, device=accelerator.device).sum(0)
+    # A part without terms (no token was masked) has a sum of 0; 0 / 1 keeps it so.
+    return accelerator.reduce(total, reduction="sum").clamp(min=1).float()
+
+
+def _not_finite(
+    what: str, value: float, step: Step, state: TrainState, learning_rate: float
+) -> str:
+    rows = ", ".join(str(i) for i in step.rows[:20])
+    more = f" and {len(step.rows) - 20} more" if len(step.rows) > 20 else ""
+    return (
+        f"the {what} became {value} in step {state.step + 1} (learning rate {learning_rate:.3g}, "
+        f"training rows {rows}{more}). The weights were not updated with it; the last checkpoint "
+        "is intact. Try a lower --train.learning_rate, or look at these rows."
+    )

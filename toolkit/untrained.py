@@ -1,0 +1,48 @@
+"""A pretrained model as it is: what fine-tuning is compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import nn
+
+from toolkit.batching import Collate
+from toolkit.engine import FitResult
+from toolkit.evaluation import Metric, predict
+from toolkit.objectives import Objective
+from toolkit.progress import progress_bar
+from toolkit.run import Run
+from toolkit.training_steps import Splits, TrainState
+
+
+def evaluate_untrained(
+    run: Run[Any],
+    model: nn.Module,
+    data: Splits,
+    *,
+    objective: Objective,
+    collate: Collate,
+    metric: Metric,
+) -> FitResult:
+    """The result of no training at all, in the form of `toolkit.engine.fit`'s.
+
+    Validation is measured, for comparison; there is nothing to choose by it.
+    """
+    run.begin()
+    # evaluation_mode: DistributedDataParallel takes no model without gradients.
+    model = run.accelerator.prepare_model(model.requires_grad_(False), evaluation_mode=True)
+    with progress_bar("evaluating on validation", len(data.validation)) as display:
+        outputs = predict(
+            model,
+            data.validation,
+            compute=objective.outputs,
+            collate=collate,
+            accelerator=run.accelerator,
+            batch_size=run.config.train.eval_batch_size,
+            advance=display.advance,
+        )
+    metrics = metric(outputs)
+    run.log({"step": 0, "epoch": 0, "seconds": 0.0, "validation": metrics})
+    state = TrainState(best_step=0, best_metrics=metrics, processes=run.accelerator.num_processes)
+    model = run.accelerator.unwrap_model(model)
+    return FitResult(model, state, 0, "nothing: it was not trained", outputs)
