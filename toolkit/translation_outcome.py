@@ -99,7 +99,8 @@ def finish_translation(
     run.write_json("data.json", data.summary)
     if run.accelerator.is_main_process:
         write_translations(run, data, hypotheses, outputs)
-        draw_training(run, result.state.best_step, "token_accuracy")
+        shown = "bleu" if "bleu" in result.state.best_metrics else "token_accuracy"
+        draw_training(run, result.state.best_step, shown)
         text = _describe_in_markdown(summary)
         (run.directory / "README.md").write_text(text, encoding="utf-8")
         _print(run, summary, data, hypotheses, samples)

@@ -212,3 +212,49 @@ def test_a_patch_that_does_not_divide_the_image_is_refused(
     assert "5" in finished.error
     assert "Traceback" not in finished.err
     assert not (tmp_path / "results").exists()
+
+
+def test_every_method_on_a_pretrained_model(
+    run_recipe: Recipe, tmp_path: Path, tiny_vit: Path
+) -> None:
+    trained = {}
+    for method in ("lora", "dora", "frozen"):
+        finished = run_recipe(
+            "cifar10", *QUICK, "--model", tiny_vit, "--method", method, "--run-id", method
+        )
+        assert finished.status == 0, finished.err
+        run = tmp_path / "results/runs/cifar10" / method
+        summary = summary_of(run)
+        assert summary["model"]["method"] == method
+        trained[method] = summary["model"]["parameters_trained"]
+        assert (run / "model/model.safetensors").is_file()
+    classifier = 10 * 16 + 10
+    updates = 2 * 2 * 8 * (16 + 16)  # two layers, query and value, rank 8
+    assert trained["lora"] == classifier + updates
+    assert trained["dora"] == trained["lora"] + 2 * 2 * 16  # a length for every row
+    assert trained["frozen"] == classifier
+    for arguments in (("--model", "vit", "--method", "lora"), ("--method", "full")):
+        finished = run_recipe("cifar10", *QUICK, *arguments)
+        assert finished.status == 2
+        assert "--method from_scratch" in finished.error
+
+
+def test_a_network_that_only_we_have_is_trained_further(run_recipe: Recipe, tmp_path: Path) -> None:
+    root = tmp_path / "results/runs/cifar10"
+    assert run_recipe("cifar10", *QUICK, "--run-id", "a").status == 0
+    further = (*QUICK, "--model", root / "a/model", "--train.learning-rate", "0")
+    finished = run_recipe("cifar10", *further, "--run-id", "b", "--class-weights", "balanced")
+    assert finished.status == 0, finished.err
+    assert "class weights: 0 " in finished.err
+    one, other = (load_file(root / name / "model/model.safetensors") for name in "ab")
+    assert one.keys() == other.keys()
+    # Not the running statistics of batch norm, which no learning rate holds back.
+    assert all(value.equal(other[name]) for name, value in one.items() if "running" not in name
+               and "batches" not in name)  # fmt: skip
+    weights = summary_of(root / "b")["training"]["class_weights"]
+    counts = json.loads((root / "b/data.json").read_text())["class_counts"]["train"]
+    rows = sum(counts.values())
+    assert weights == pytest.approx([rows / (10 * count) for count in counts.values()], rel=1e-6)
+    hf = run_recipe("cifar10", *further, "--implementation", "hf")
+    assert hf.status == 2
+    assert "HuggingFace has no scratch_cifar_resnet" in hf.error

@@ -110,6 +110,7 @@ def test_it_learns_the_language_stops_and_is_what_others_fine_tune(
     for name, *options in (
         ("full", "--method", "full", "--implementation", "hf"),
         ("lora", "--method", "lora", "--implementation", "scratch"),
+        ("dora", "--method", "dora", "--implementation", "hf"),
     ):
         tuned = run_recipe(
             "gpt2_generation", "--dataset", language, "--run-id", name, "--model", runs / "a/model",
@@ -125,9 +126,28 @@ def test_it_learns_the_language_stops_and_is_what_others_fine_tune(
             if not torch.equal(value, model.state_dict()[key])
         ]
         assert changed
-        if name == "lora":
+        if name != "full":
             assert all("attn.c_attn.weight" in key for key in changed)
-            assert (runs / name / "adapter/adapter_config.json").is_file()
+            adapter = json.loads((runs / name / "adapter/adapter_config.json").read_text())
+            assert adapter["use_dora"] == (name == "dora")
+
+    # As it is: the same model, scored again, nothing trained.
+    plain = run_recipe(
+        "gpt2_generation", "--dataset", language, "--run-id", "frozen", "--model", runs / "a/model",
+        *SMALL, "--method", "frozen",
+    )  # fmt: skip
+    assert plain.status == 0, plain.err
+    frozen, events = read(runs / "frozen")
+    for split in ("validation", "test"):
+        value = summary[split]["perplexity"]["value"]
+        assert frozen[split]["perplexity"]["value"] == pytest.approx(value, rel=1e-5)
+    assert frozen["model"]["parameters_trained"] == 0
+    training = frozen["training"]
+    assert (training["steps"], training["epochs"], training["seconds"]) == (0, 0, 0)
+    assert [event["step"] for event in events] == [0]
+    kept = AutoModelForCausalLM.from_pretrained(runs / "frozen/model").state_dict()
+    assert all(value.equal(model.state_dict()[key]) for key, value in kept.items())
+    assert "0 steps" in (runs / "frozen/README.md").read_text(encoding="utf-8")
 
 
 def test_mistakes_are_said_before_anything_is_written(

@@ -102,6 +102,28 @@ def test_unseen_dates_are_translated_exactly_and_the_model_is_huggingfaces(
     assert second["model"]["architecture"] == "ScratchTransformerForConditionalGeneration"
     assert second["test"]["exact_match"]["value"] > 0.8
 
+    # by an adapter; and, as it is, it translates as it did
+    common = (
+        "translation", "--dataset", tmp_path / "dates", "--model", run / "model", "--test_size",
+        "50", "--validation_size", "50", "--generation.beams", "1", "--max_length", "32",
+    )  # fmt: skip
+    adapted = run_recipe(
+        *common, "--run-id", "lora", "--method", "lora", "--train.max_steps", "2",
+        "--train.learning_rate", "0.0001",
+    )  # fmt: skip
+    assert adapted.status == 0, adapted.err
+    third = json.loads((run.parent / "lora/summary.json").read_text(encoding="utf-8"))
+    # Query and value of three attentions, A and B of rank 8 each.
+    assert third["model"]["parameters_trained"] == 3 * 2 * 8 * (64 + 64)
+    assert third["test"]["exact_match"]["value"] > 0.8
+    frozen = run_recipe(*common, "--run-id", "frozen", "--method", "frozen")
+    assert frozen.status == 0, frozen.err
+    fourth = json.loads((run.parent / "frozen/summary.json").read_text(encoding="utf-8"))
+    assert fourth["model"]["parameters_trained"] == fourth["training"]["steps"] == 0
+    assert fourth["title"] == f"{run / 'model'}, frozen"
+    kept = AutoModelForSeq2SeqLM.from_pretrained(run.parent / "frozen/model").state_dict()
+    assert all(value.equal(model.state_dict()[key]) for key, value in kept.items())
+
 
 def test_t5_is_fine_tuned_by_bleu_with_its_prefix(run_recipe: Recipe, tmp_path: Path) -> None:
     dates = write_dates(tmp_path / "dates", 60)
@@ -144,6 +166,7 @@ def test_a_dry_run_writes_nothing(run_recipe: Recipe, tmp_path: Path) -> None:
         (("--dataset", "demo:dates", "--target", "ja"), "not into 'ja'"),
         (("--source_file", "a.en"), "belong together"),
         (("--dataset", "demo:dates", "--average", "1"), "--average 1"),
+        (("--dataset", "demo:dates", "--method", "lora"), "needs a pretrained model"),
         (("--dataset", "demo:dates", "--shape.vocabulary", "100"), "no room"),
     ],
 )

@@ -83,3 +83,23 @@ def test_a_batch_without_masked_tokens_has_a_loss_of_its_pairs_alone(tokens: dic
 def test_labels_and_row_numbers_do_not_reach_the_model(tokens: dict) -> None:
     batch = {**tokens, "labels": torch.ones(4), "next_sentence_label": torch.ones(4)}
     assert set(model_inputs(batch)) == {"input_ids", "attention_mask"}
+
+
+def test_class_weights_are_torchs_over_the_number_of_examples(tokens: dict) -> None:
+    model = BertForSequenceClassification(tiny_config(num_labels=3)).eval()
+    batch = {**tokens, "labels": torch.tensor([0, 2, 1, 1])}
+    weights = [2.0, 0.5, 1.25]
+    with torch.no_grad():
+        logits = model(**model_inputs(batch)).logits
+        single = torch.nn.functional.cross_entropy(logits, batch["labels"], reduction="none")
+        expected = sum(weights[y] * loss for y, loss in zip([0, 2, 1, 1], single, strict=True))
+        objective = Classification(class_weights=weights)
+        assert objective.count(batch) == [4]
+        assert objective.loss(model, batch).item() == pytest.approx(expected.item(), rel=1e-6)
+        # Evaluation is not weighted: its loss compares with that of any other run.
+        assert torch.allclose(objective.outputs(model, batch)["loss"], single)
+        # Labels that are mixed weigh by their shares.
+        mixed = {**tokens, "labels": torch.nn.functional.one_hot(batch["labels"], 3).float()}
+        assert objective.loss(model, mixed).item() == pytest.approx(expected.item(), rel=1e-6)
+    assert objective.describe() == {"class_weights": weights}
+    assert Classification(0.1).describe() == {}
