@@ -32,7 +32,7 @@ from toolkit.run import start_run
 
 @dataclass
 class Config(TextDataConfig, FineTuningConfig, ClassificationLossConfig, RunConfig):
-    """What to train on what. The defaults are the published setting on ChnSentiCorp."""
+    """What to train on what. The defaults are the usual setting on ChnSentiCorp."""
 
     model: str = "google-bert/bert-base-chinese"
     """Hub name, model folder, or demo:chinese-bert; not used by --method from_scratch."""
