@@ -41,8 +41,8 @@ class Config(TextDataConfig, FineTuningConfig, ClassificationLossConfig, RunConf
     max_length: int = 256
     """Longer texts are cut to this many tokens, special tokens included."""
     method: Method = "full"
-    """Train all weights; train LoRA or DoRA updates; keep the encoder and fit logistic regression on
-    its mean-pooled features; or train a small BERT from random weights."""
+    """Train all weights; train LoRA or DoRA updates; keep the encoder and fit logistic regression
+    on its mean-pooled features; or train a small BERT from random weights."""
     shape: BertShape = field(default_factory=BertShape)
     """For --method from_scratch."""
 

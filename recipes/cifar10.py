@@ -86,7 +86,7 @@ def main(invocation: Invocation[Config]) -> None:
             model = config.choose_trained(model, method, new_modules)
     described = describe_model(model, config.model, config.implementation, method)
 
-    # Training images are augmented, the others never. The best weights on validation are tested once.
+    # Training images are augmented, the others never; the best on validation is tested once.
     processor, collate_plain = preprocessing.processor(), ImageCollator(preprocessing)
     if method == "frozen":
         frozen = fit_frozen(run, model, data, collate_plain, image_features)

@@ -36,8 +36,8 @@ class Config(DocumentDataConfig, FineTuningConfig, RunConfig):
     model: str = "openai-community/gpt2"
     """Hub name or model folder; not used by --method from_scratch."""
     method: Method = "full"
-    """Train all weights; train LoRA or DoRA updates; measure the model as it is (frozen); or train a
-    small GPT-2 from random weights, with a vocabulary of its own."""
+    """Train all weights; train LoRA or DoRA updates; measure the model as it is (frozen); or train
+    a small GPT-2 from random weights, with a vocabulary of its own."""
     block_size: int = 512
     """Tokens of a block to train on, of a window to measure by, and a new model's positions."""
     stride: int | None = None

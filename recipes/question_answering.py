@@ -41,8 +41,8 @@ class Config(QuestionDataConfig, FineTuningConfig, RunConfig):
     max_answer: int = 64
     """Longest answer in tokens."""
     method: Method = "full"
-    """Train all weights; train LoRA or DoRA updates; train the head alone; or train a small BERT from
-    random weights, its vocabulary from the training texts."""
+    """Train all weights; train LoRA or DoRA updates; train the head alone; or train a small BERT
+    from random weights, its vocabulary from the training texts."""
     shape: BertShape = field(default_factory=BertShape)
     """For --method from_scratch."""
 

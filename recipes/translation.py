@@ -109,11 +109,11 @@ def main(invocation: Invocation[Config]) -> None:
             run, result, config.average, validation=data.validation, **task
         )
     outputs = translate_test(run, result, data, objective, collate)
+    described = translator.describe(result.model, config.model or "Transformer", method)
     save_translator(run, result.model, tokenizer, objective)
     finish_translation(
-        run, result, data, outputs, translator, name=config.model or "Transformer", method=method,
-        average=average, samples=config.samples,
-    )  # fmt: skip
+        run, result, data, outputs, tokenizer, described, average=average, samples=config.samples
+    )
 
 
 if __name__ == "__main__":

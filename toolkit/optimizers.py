@@ -71,6 +71,6 @@ def learning_rate_shares(model: nn.Module, layer_decay: float | None) -> dict[st
 
 
 def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:
-    """Give every parameter group its share of the schedule's rate."""
+    """Give every parameter group its share of the schedule's rate; all of it, if it has none."""
     for group in optimizer.param_groups:
-        group["lr"] = learning_rate * group[SHARE]
+        group["lr"] = learning_rate * group.get(SHARE, 1.0)

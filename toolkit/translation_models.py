@@ -20,6 +20,7 @@ from toolkit.console import notify
 from toolkit.errors import UserError
 from toolkit.fine_tuning import FineTuningConfig, Method, save_trained
 from toolkit.modeling import Implementation, load_tokenizer
+from toolkit.outcome import describe_model
 from toolkit.run import Run
 from toolkit.sources import resolve_model
 from toolkit.translation import GenerationSettings, Translation
@@ -55,6 +56,16 @@ class Translator:
     tokenizer: Any
     implementation: Implementation
     prefix: str = ""
+
+    def describe(self, model: Any, name: str, method: str) -> dict[str, Any]:
+        """The `model` section of a summary.
+
+        Args:
+            model: what became of ours in training, its adapter still on it.
+            name: of the model, in reports.
+        """
+        described = describe_model(model, name, self.implementation, method)
+        return described | {"prefix": self.prefix}
 
 
 def decide_method(model: str | None, method: Method | None) -> Method:

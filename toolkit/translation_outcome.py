@@ -14,12 +14,11 @@ from toolkit.console import console
 from toolkit.data.translation import TranslationData
 from toolkit.engine import FitResult
 from toolkit.evaluation import Outputs, predict
-from toolkit.outcome import describe_model, describe_training, draw_training
+from toolkit.outcome import describe_training, draw_training
 from toolkit.progress import progress_bar
 from toolkit.run import Run, describe_run
 from toolkit.text_metrics import bleu, chrf, exact_match, matches, sentence_scores
 from toolkit.translation import Translation, decode
-from toolkit.translation_models import Translator
 
 SCORES = {
     "bleu": "BLEU",
@@ -54,10 +53,9 @@ def finish_translation(
     result: FitResult,
     data: TranslationData,
     outputs: Outputs,
-    translator: Translator,
+    tokenizer: Any,
+    model: dict[str, Any],
     *,
-    name: str,
-    method: str,
     average: dict[str, Any] | None = None,
     samples: int = 5,
 ) -> dict[str, Any]:
@@ -65,26 +63,22 @@ def finish_translation(
 
     Args:
         outputs: of `translate_test`.
-        translator: what `result` was trained from.
-        name: of the model, in reports.
-        method: how it was trained.
+        model: the `model` section of the summary.
         average: what `toolkit.averaging` recorded.
         samples: translations to print.
 
     Returns:
         The summary (schema version 1).
     """
-    hypotheses = decode(translator.tokenizer, outputs["translation"])
+    hypotheses = decode(tokenizer, outputs["translation"])
     test = _score(data, hypotheses, outputs)
+    title = run.config.title or f"{model['name']}, {model['method']}"
     metrics = result.state.best_metrics
     if average is not None and average["taken"]:
         metrics = average["average"]
     summary = {
-        **describe_run(run, run.config.title or f"{name}, {method}", "translation"),
-        "model": {
-            **describe_model(result.model, name, translator.implementation, method),
-            "prefix": translator.prefix,
-        },
+        **describe_run(run, title, "translation"),
+        "model": model,
         "data": {
             "dataset": data.summary["source"],
             "source_language": data.source_language,
