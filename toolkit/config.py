@@ -325,6 +325,7 @@ def _parse(config_class: type[ConfigT], recipe_file: Path, argv: list[str]) -> C
     parser.add_argument("--preset", help=_preset_help(recipe_file))
     parser.add_argument("--resume", help="Run directory to continue exactly where it stopped.")
     parser.add_class_arguments(config_class, nested_key=None)
+    _show_own_settings_first(parser, config_class)
     try:
         parsed = parser.parse_args(argv)
     except ArgumentError as error:
@@ -336,6 +337,20 @@ def _parse(config_class: type[ConfigT], recipe_file: Path, argv: list[str]) -> C
     _refuse_null(config)
     check_values(config)
     return config
+
+
+def _show_own_settings_first(parser: Any, config_class: type) -> None:
+    """In --help: the recipe's settings, its data, then what it shares with all recipes.
+
+    dataclasses have the fields of base classes first.
+    """
+    places = {
+        name: place
+        for place, base in reversed(list(enumerate(config_class.__mro__)))
+        for name in base.__dict__.get("__annotations__", ())
+    }
+    for group in parser._action_groups:
+        group._group_actions.sort(key=lambda action: places.get(action.dest, -1))
 
 
 def _refuse_null(config: RunConfig) -> None:

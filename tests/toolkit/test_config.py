@@ -281,6 +281,11 @@ def test_help_shows_keys_defaults_and_presets(
     assert "demo, full" in text
     assert "Passes over the training data." in text
     assert all(f"--{key}" in text for key in leaf_types(Config))
+    # The recipe's own settings, those of its data, those of every recipe, how to train.
+    order = ["--method", "--text_column", "--seed", "--train.epochs"]
+    assert [text.index(f"{key} ", text.index("--resume RESUME")) for key in order] == sorted(
+        text.index(f"{key} ", text.index("--resume RESUME")) for key in order
+    )
 
 
 # Files written and read back
