@@ -95,6 +95,12 @@ class RunConfig:
     """Name of the run directory; null: date and time."""
     title: str | None = None
     """Name of the run in tables and reports; null: made from model and method."""
+    tracker: Literal["tensorboard", "wandb", "trackio"] | None = None
+    """Send the numbers to an experiment tracker as well (`pip install -e '.[trackers]'`).
+    tensorboard: files in <run directory>/tensorboard, shown by `tensorboard --logdir results/runs`.
+    wandb: your account there, after `wandb login`; with WANDB_MODE=offline files in the run
+    directory, for `wandb sync`. trackio: a database on this machine (in TRACKIO_DIR, else in
+    HuggingFace's cache), shown by `trackio show`. null: none."""
     dry_run: bool = False
     """Build data and model, compute one batch, say what would be trained, and stop."""
     lr_finder: bool = False

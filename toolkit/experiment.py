@@ -20,8 +20,8 @@ from toolkit.errors import UserError
 from toolkit.experiment_file import Cell, Experiment
 from toolkit.launch import start_recipe
 
-# Settings that name a run but do not change what it computes.
-_NAMES = ("run_id", "output_dir", "title")
+# Settings that name or show a run but do not change what it computes.
+_NAMES = ("run_id", "output_dir", "title", "tracker")
 
 
 def run_experiment(

@@ -48,11 +48,12 @@ def fit_linear(
     run.forget_after(-1)  # a resumed run chooses anew
     labels = {split: np.asarray(getattr(data, split)["label"][:]) for split in features}
     fitted, accuracies = {}, {}
-    for penalty in penalties:
+    for number, penalty in enumerate(penalties, start=1):
         fitted[penalty] = build(penalty).fit(features["train"], labels["train"])
         accuracy = float(fitted[penalty].score(features["validation"], labels["validation"]))
         accuracies[penalty] = accuracy
-        run.log({"step": 0, "C": penalty, "validation": {"accuracy": accuracy}})
+        event = {"step": 0, "C": penalty, "validation": {"accuracy": accuracy}}
+        run.log(event, tracked_as=number)
     best = max(penalties, key=lambda penalty: accuracies[penalty])
     notify(
         f"logistic regression: C={best:g} of {len(penalties)} is the best on validation, accuracy "

@@ -13,15 +13,21 @@ from typing import Any, Generic
 import torch
 import transformers
 from accelerate import Accelerator
-from accelerate.utils import GradientAccumulationPlugin, broadcast_object_list, set_seed
+from accelerate.utils import (
+    GradientAccumulationPlugin,
+    ProjectConfiguration,
+    broadcast_object_list,
+    set_seed,
+)
 
-from toolkit.config import ConfigT, Invocation, save_config
+from toolkit.config import ConfigT, Invocation, RunConfig, save_config
 from toolkit.console import notify
 from toolkit.disk import write_whole
 from toolkit.dry_run import end_dry_run
 from toolkit.environment import command_line, describe_environment
 from toolkit.errors import UserError
 from toolkit.json_values import without_nan
+from toolkit.trackers import Tracker, require_package
 
 METRICS = "metrics.jsonl"
 
@@ -35,16 +41,18 @@ class Run(Generic[ConfigT]):
     directory: Path
     accelerator: Accelerator
     resumed: bool
+    tracker: Tracker
 
     def begin(self) -> None:
         """Make the run directory and record in it how the run was started.
 
         Raises:
-            UserError: the directory exists already or cannot be made; a learning rate is to be
-                found for a method that has none.
+            UserError: the directory exists already or cannot be made; the tracker cannot be
+                started; a learning rate is to be found for a method that has none.
             RecipeEnds: the run is a dry run: it has no directory.
         """
         if self.resumed:
+            self.tracker.start(self.recipe, self.directory, self.config, resumed=True)
             return
         if self.config.dry_run:  # of a recipe that trains without the engine
             end_dry_run({"recipe": self.recipe, "built": "the data"})
@@ -56,6 +64,12 @@ class Run(Generic[ConfigT]):
         self.directory = _new_directory(
             self.directory, self.accelerator, count_up=self.config.run_id is None
         )
+        try:
+            self.tracker.start(self.recipe, self.directory, self.config, resumed=False)
+        except UserError:  # the same command must be possible again
+            if self.accelerator.is_main_process:
+                shutil.rmtree(self.directory, ignore_errors=True)
+            raise
         if self.accelerator.is_main_process:
             self.write_json(
                 "environment.json", describe_environment() | {"command": command_line()}
@@ -65,12 +79,17 @@ class Run(Generic[ConfigT]):
             notify(f"run directory {self.directory}")
             notify(f"if interrupted, run the same command with only --resume {self.directory}")
 
-    def log(self, event: dict[str, Any]) -> None:
-        """Append one line to ``metrics.jsonl`` (main process only)."""
+    def log(self, event: dict[str, Any], tracked_as: int | None = None) -> None:
+        """Append one line to ``metrics.jsonl`` and tell the tracker (main process only).
+
+        Args:
+            tracked_as: step for the tracker, where several lines have one step.
+        """
         if self.accelerator.is_main_process:
             line = json.dumps(without_nan(event), ensure_ascii=False, allow_nan=False)
             with (self.directory / METRICS).open("a", encoding="utf-8") as stream:
                 stream.write(line + "\n")
+            self.tracker.log(event, event["step"] if tracked_as is None else tracked_as)
 
     def complete(self, summary: dict[str, Any]) -> None:
         """Write the summary, which makes the run complete, and clear its checkpoints away.
@@ -81,6 +100,7 @@ class Run(Generic[ConfigT]):
         self.write_json("summary.json", summary)
         if self.accelerator.is_main_process:
             shutil.rmtree(self.directory / "checkpoints", ignore_errors=True)
+        self.tracker.finish(summary)
         self.accelerator.end_training()
 
     def forget_after(self, step: int) -> None:
@@ -90,6 +110,8 @@ class Run(Generic[ConfigT]):
             lines = path.read_text(encoding="utf-8").splitlines()
             kept = [line for line in lines if _step_of(line) <= step]
             write_whole(path, "".join(line + "\n" for line in kept))
+        if self.resumed:
+            self.tracker.forget_after(step)
 
     def write_json(self, name: str, content: Any) -> None:
         """Write ``<run directory>/<name>`` whole or not at all (main process only)."""
@@ -105,11 +127,14 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
 
     Raises:
         UserError: the launcher started more processes than are connected, the run directory exists
-            already, the run to resume is complete, or fp16 is asked of a CPU.
+            already, the run to resume is complete, fp16 is asked of a CPU, or the tracker's package
+            or account is missing.
     """
     config = invocation.config
-    accelerator = _start_accelerator(config.train.mixed_precision)
+    accelerator = _start_accelerator(config)
     _check_processes(accelerator)
+    tracker = Tracker(config.tracker, accelerator)
+    tracker.check_account()
     transformers.utils.logging.disable_progress_bar()  # its bars would fight with ours
     directory = invocation.resume_from
     if directory is not None:
@@ -118,20 +143,25 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
                 f"--resume {directory}: this run is complete; its results are in summary.json"
             )
         set_seed(config.seed)
-        return Run(recipe, config, directory, accelerator, resumed=True)
+        return Run(recipe, config, directory, accelerator, resumed=True, tracker=tracker)
     directory = Path(config.output_dir) / recipe / (config.run_id or time.strftime("%Y%m%d-%H%M%S"))
     if config.run_id is not None and directory.exists():
         raise UserError(_exists_already(directory))
     set_seed(config.seed)  # the same everywhere: all processes must build the same weights
-    return Run(recipe, config, directory, accelerator, resumed=False)
+    return Run(recipe, config, directory, accelerator, resumed=False, tracker=tracker)
 
 
-def _start_accelerator(mixed_precision: str | None) -> Accelerator:
+def _start_accelerator(config: RunConfig) -> Accelerator:
+    require_package(config.tracker)
     # The engine divides by the loss terms of a whole step. Without this plugin accelerate would
     # divide once more by the number that `accelerate launch --gradient_accumulation_steps` sets.
     whole_steps = GradientAccumulationPlugin(num_steps=1)
     accelerator = Accelerator(
-        mixed_precision=mixed_precision, gradient_accumulation_plugin=whole_steps
+        mixed_precision=config.train.mixed_precision,
+        gradient_accumulation_plugin=whole_steps,
+        log_with=config.tracker,
+        # accelerate insists on a folder; the tracker gets the run directory once there is one.
+        project_config=ProjectConfiguration(logging_dir=config.output_dir),
     )
     if accelerator.mixed_precision == "fp16" and accelerator.device.type == "cpu":
         # accelerate would compute in fp32 and call it fp16.

@@ -109,13 +109,17 @@ def one_process(
 def test_two_processes_equal_one_with_the_same_global_batch(
     start_process: Start, tmp_path: Path, one_process: Path, arguments: tuple[object, ...]
 ) -> None:
-    split = ("--train.batch-size", "6", "--train.accumulation-steps", "2")
+    split = (
+        "--train.batch-size", "6", "--train.accumulation-steps", "2", "--tracker", "tensorboard",
+    )  # fmt: skip
     log = tmp_path / "log"
     processes = start_two(start_process, log, *arguments, *split, "--output-dir", tmp_path)
     assert join(processes, log) == [0, 0], log.read_text(encoding="utf-8")
     assert_same_results(tmp_path / "bert_sentiment" / "a", one_process)
     said = log.read_text(encoding="utf-8")
     assert said.count("run directory") == 1  # one process speaks
+    written = list((tmp_path / "bert_sentiment" / "a" / "tensorboard").iterdir())
+    assert len(written) == 1  # and one is tracked
     assert "Traceback" not in said
 
 

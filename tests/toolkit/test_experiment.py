@@ -102,12 +102,15 @@ def test_complete_cells_are_not_run_twice(lab: Any) -> None:
     assert run_experiment(experiment) == 0
     assert len(lab.calls()) == 2  # both taken as they are
     assert lab.compared[0] == lab.compared[1]
+    shown = load_experiment(lab.write(a=cell(1, tracker="tensorboard"), b=cell(2)))
+    assert run_experiment(shown) == 0
+    assert len(lab.calls()) == 2  # a tracker shows a run and changes nothing
     changed = load_experiment(lab.write(a=cell(1), b=cell(3)))
     assert run_experiment(changed) == 0
     assert len(lab.calls()) == 3  # only the one with other settings
     assert run_experiment(changed, fresh=True) == 0
     assert len(lab.calls()) == 5
-    assert not set(lab.compared[3]) & set(lab.compared[2])  # fresh runs are the ones compared
+    assert not set(lab.compared[4]) & set(lab.compared[3])  # fresh runs are the ones compared
 
 
 def test_an_interrupted_cell_is_resumed_and_a_failing_one_stops_no_other(
