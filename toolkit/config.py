@@ -9,6 +9,7 @@ names the nearest one; abbreviations are not accepted, so a typo can never set s
 import dataclasses
 import difflib
 import functools
+import inspect
 import re
 import types
 import typing
@@ -353,7 +354,7 @@ def _show_own_settings_first(parser: Any, config_class: type) -> None:
     places = {
         name: place
         for place, base in reversed(list(enumerate(config_class.__mro__)))
-        for name in base.__dict__.get("__annotations__", ())
+        for name in inspect.get_annotations(base)
     }
     for group in parser._action_groups:
         group._group_actions.sort(key=lambda action: places.get(action.dest, -1))

@@ -4,8 +4,6 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 from toolkit.config import check_range
 from toolkit.console import notify
 from toolkit.data.labels import balanced_class_weights
@@ -40,8 +38,7 @@ class ClassificationLossConfig:
             return Classification(self.label_smoothing)
         names = data.label_names
         if self.class_weights == "balanced":
-            labels = np.asarray(data.train["label"][:])
-            weights = balanced_class_weights(labels, len(names)).tolist()
+            weights = balanced_class_weights(data.train["label"][:], len(names)).tolist()
         else:
             weights = _in_id_order(self.class_weights, names)
         said = ", ".join(
