@@ -52,11 +52,13 @@ def test_reviews_are_written_better_than_counting_predicts(
 
 def test_entities_are_found(run_recipe: Recipe, tmp_path: Path) -> None:
     summary = demo(
-        run_recipe, tmp_path, "token_classification", "--train_size", "1000", "--test_size", "200",
-        "--validation_size", "100", "--train.epochs", "5",
+        run_recipe, tmp_path, "token_classification", "--train_size", "2000", "--test_size", "200",
+        "--validation_size", "100", "--train.epochs", "4", "--unknown_share", "0",
+        "--train.evaluate_every", "252",
     )  # fmt: skip
-    assert summary["test"]["entity_f1"]["value"] > 0.8
-    assert summary["test"]["unseen"]["gold"] > 50
+    test = summary["test"]
+    assert test["entity_f1"]["value"] > 0.6
+    assert test["seen"]["gold"] + test["unseen"]["gold"] == test["gold"] > 300
 
 
 def test_questions_are_answered(run_recipe: Recipe, tmp_path: Path) -> None:
