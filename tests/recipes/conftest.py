@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -86,6 +87,35 @@ def run_recipe(
         return Finished(status, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def use_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Run the Python of a run's README in its folder, as its reader would; gives what it prints.
+
+    `use_run(folder, (old, new), ...)` with changes of the code, such as another text.
+    """
+
+    def use(folder: Path, *changes: tuple[str, str]) -> str:
+        import scratch_models
+
+        readme = (folder / "README.md").read_text(encoding="utf-8")
+        [code] = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+        for old, new in changes:
+            assert code.count(old) == 1
+            code = code.replace(old, new)
+        capsys.readouterr()
+        with monkeypatch.context() as patch:
+            patch.chdir(folder)
+            try:
+                exec(code, {})
+            finally:
+                scratch_models.disable()
+        return capsys.readouterr().out
+
+    return use
 
 
 def load_module(file: Path) -> Any:
