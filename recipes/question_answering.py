@@ -17,12 +17,8 @@ from toolkit.entry import run_recipe
 from toolkit.fine_tuning import FineTuningConfig, Method, save_trained
 from toolkit.modeling import BertShape, load_tokenizer, new_bert
 from toolkit.outcome import describe_model
-from toolkit.question_answering import (
-    AnswerExtraction,
-    AnswerMetric,
-    AnswerTexts,
-    finish_question_answering,
-)
+from toolkit.question_answering import AnswerExtraction, AnswerMetric, AnswerTexts
+from toolkit.question_answering_outcome import finish_question_answering
 from toolkit.run import start_run
 
 

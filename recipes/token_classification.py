@@ -18,7 +18,8 @@ from toolkit.fine_tuning import FineTuningConfig, Method, save_trained
 from toolkit.modeling import BertShape, load_tokenizer, new_bert
 from toolkit.outcome import describe_model
 from toolkit.run import start_run
-from toolkit.tagging import EntityMetric, SentenceTags, TokenClassification, finish_tagging
+from toolkit.tagging import EntityMetric, SentenceTags, TokenClassification
+from toolkit.tagging_outcome import finish_tagging
 
 
 @dataclass

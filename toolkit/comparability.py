@@ -22,12 +22,14 @@ class AlignedRuns:
     """Predictions of several runs on the same examples in the same order.
 
     `labels` has shape (examples,); `predictions` and `confidence` (runs, examples). Label ids are
-    those of `label_names`. `reasons` says what would have refused the comparison without force,
-    `notes` what was done to make the runs comparable.
+    those of `label_names`. `texts` and `images` (file and row of each) are those of the first run,
+    None where it recorded none. `reasons` says what would have refused the comparison without
+    force, `notes` what was done to make the runs comparable.
     """
 
     ids: list[str]
     texts: list[str] | None
+    images: list[str] | None
     label_names: list[str]
     labels: NDArray[np.int64]
     predictions: NDArray[np.int64]
@@ -158,10 +160,11 @@ def _aligned(runs: Sequence[SavedRun], reasons: list[str], notes: list[str]) -> 
         _check_truth(run, first, ids, to_first[run.test.labels[rows]], labels)
         predictions[index] = to_first[run.test.predictions[rows]]
         confidence[index] = run.test.confidence[rows]
-    texts = first.test.texts
+    texts, images = first.test.texts, first.test.images
     return AlignedRuns(
         ids=ids,
         texts=None if texts is None else [texts[row] for row in kept],
+        images=None if images is None else [images[row] for row in kept],
         label_names=first.label_names,
         labels=labels,
         predictions=predictions,

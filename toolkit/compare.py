@@ -78,6 +78,11 @@ class Comparison:
         """Number of test examples all runs share."""
         return len(self.aligned.ids)
 
+    @property
+    def same_speed_conditions(self) -> bool:
+        """Whether training times and speeds of the runs in the table may be ranked."""
+        return _same_speed_conditions([row.run for row in self.rows])
+
     def pair(self, one: int, other: int) -> Pair:
         """The comparison of two rows, whichever is the better one."""
         return next(pair for pair in self.pairs if {pair.first, pair.second} == {one, other})
@@ -248,13 +253,19 @@ def _rows(
 
 def _cautions(runs: Sequence[SavedRun], titles: Sequence[str]) -> list[str]:
     cautions = []
-    conditions = {
-        tuple(str(run.section("environment").get(key)) for key in SPEED_CONDITIONS) for run in runs
-    }
-    if len(conditions) > 1:
+    same_machine = _same_speed_conditions(runs)
+    if not same_machine:
         cautions.append(
             "The runs were trained on different hardware, precision or numbers of threads or "
             "processes: their training times and speeds must not be ranked."
+        )
+    budgets = {run.max_seconds for run in runs}
+    if len(budgets) > 1:
+        given = [f"{title} {_budget(run)}" for run, title in zip(runs, titles, strict=True)]
+        cautions.append(f"The runs had different budgets of training time: {', '.join(given)}.")
+    elif budgets != {None} and not same_machine:
+        cautions.append(
+            "Their budget of training time is the same, but not what their machines do in it."
         )
     for split, what in (("train", "trained on"), ("validation", "selected on")):
         groups: dict[str | None, list[str]] = {}
@@ -267,6 +278,17 @@ def _cautions(runs: Sequence[SavedRun], titles: Sequence[str]) -> list[str]:
     if len(selections) > 1:
         cautions.append(f"The runs chose their model by different rules: {_listed(selections)}.")
     return cautions
+
+
+def _same_speed_conditions(runs: Sequence[SavedRun]) -> bool:
+    conditions = {
+        tuple(str(run.section("environment").get(key)) for key in SPEED_CONDITIONS) for run in runs
+    }
+    return len(conditions) == 1
+
+
+def _budget(run: SavedRun) -> str:
+    return "none" if run.max_seconds is None else f"{run.max_seconds:,g} s"
 
 
 def _single_answers(table: AlignedRuns, titles: Sequence[str]) -> list[str]:

@@ -27,6 +27,7 @@ from toolkit.objectives import Objective
 from toolkit.outcome import SPLITS, describe_training, draw_training
 from toolkit.progress import progress_bar
 from toolkit.run import Run, describe_run
+from toolkit.run_readme import markdown_table, run_readme, signatures
 
 BEFORE = "before training"
 
@@ -111,8 +112,7 @@ def finish_language_model(
         for name in SPLITS:
             _write_losses(run, name, data.splits[name], losses[name])
         draw_training(run, result.state.best_step, "loss")
-        text = _readme(summary)
-        (run.directory / "README.md").write_text(text, encoding="utf-8")
+        run.write_text("README.md", _readme(summary))
         _print(run, summary)
     run.complete(summary)
     return summary
@@ -175,34 +175,24 @@ def _print(run: Run[Any], summary: dict[str, Any]) -> None:
     console.print(table)
 
 
+_USE = """from transformers import pipeline
+write = pipeline("text-generation", model="model")
+print(write("…", do_sample=True, top_p=0.95, max_new_tokens=60))
+"""
+
+
 def _readme(summary: dict[str, Any]) -> str:
     model, data, training = summary["model"], summary["data"], summary["training"]
-    rows = ["| " + " | ".join(row) + " |" for row in _rows(summary)]
-    return "\n".join(
-        [
-            f"# {summary['title']}",
+    return run_readme(
+        summary,
+        about=f"{model['architecture']} ({model['name']}, method {model['method']}), trained on "
+        f"{data['train_documents']:,} documents of {data['dataset']} in {training['steps']:,} "
+        "steps.",
+        results=[
+            *markdown_table(("(95% interval)", "validation", "test"), _rows(summary)),
             "",
-            f"{model['architecture']} ({model['name']}, method {model['method']}), trained on "
-            f"{data['train_documents']:,} documents of {data['dataset']} in {training['steps']:,} "
-            f"steps.",
-            "",
-            "| (95% interval) | validation | test |",
-            "|---|---|---|",
-            *rows,
-            "",
-            f"`{summary['test']['perplexity']['signature']}`",
-            "",
-            "## Use it (in this folder)",
-            "",
-            "```python",
-            "from transformers import pipeline",
-            'write = pipeline("text-generation", model="model")',
-            'print(write("…", do_sample=True, top_p=0.95, max_new_tokens=60))',
-            "```",
-            "",
-            "## Make it again",
-            "",
-            f"    {summary['command']}",
-            "",
-        ]
+            *signatures([summary["test"]["perplexity"]]),
+        ],
+        use=_USE,
+        predictions="the loss of every document",
     )

@@ -13,6 +13,7 @@ import pyarrow.parquet
 from rich.table import Table
 
 from toolkit.batching import Collate
+from toolkit.classification_readme import classification_readme
 from toolkit.console import console
 from toolkit.engine import FitResult
 from toolkit.environment import peak_memory_bytes
@@ -23,7 +24,6 @@ from toolkit.objectives import Objective
 from toolkit.plots import save_figure, training_curves
 from toolkit.progress import progress_bar
 from toolkit.run import METRICS, Run, describe_run
-from toolkit.run_readme import describe_in_markdown
 
 SPLITS = ("validation", "test")
 
@@ -190,7 +190,7 @@ def finish_classification(
     summary = _summary(run, data, outcome, task)
     if run.accelerator.is_main_process:
         draw_training(run, outcome.training.get("best_step"))
-        (run.directory / "README.md").write_text(describe_in_markdown(summary), encoding="utf-8")
+        run.write_text("README.md", classification_readme(summary))
         _print_summary(run, summary)
     run.complete(summary)
     return summary

@@ -15,6 +15,7 @@ from toolkit.engine import FitResult
 from toolkit.ignored_label import IGNORED
 from toolkit.outcome import describe_training, draw_training
 from toolkit.run import Run, describe_run
+from toolkit.run_readme import markdown_table, run_readme, signatures
 from toolkit.stats import wilson_interval
 
 
@@ -60,7 +61,7 @@ def finish_pretraining(
     outputs: dict[str, np.ndarray],
     guess: float,
 ) -> dict[str, Any]:
-    """Write the summary, print the result, and clear the checkpoints away.
+    """Write summary and README, print the result, and clear the checkpoints away.
 
     Args:
         outputs: per-example sums on validation (``toolkit.objectives.Pretraining.outputs``).
@@ -84,6 +85,7 @@ def finish_pretraining(
     run.write_json("data.json", data_summary)
     if run.accelerator.is_main_process:
         draw_training(run, result.state.best_step, "masked_accuracy")
+        run.write_text("README.md", _readme(summary))
         _print(run, title, validation)
     run.complete(summary)
     return summary
@@ -102,14 +104,44 @@ def _share(count: int, n: int, what: str) -> dict[str, Any]:
 
 def _print(run: Run[Any], title: str, validation: dict[str, Any]) -> None:
     table = Table(title=f"{title}: {run.directory}", title_justify="left")
-    for column in ("on validation", "value", "95% interval"):
-        table.add_column(column, justify="left" if column == "on validation" else "right")
+    for column in _COLUMNS:
+        table.add_column(column, justify="left" if column == _COLUMNS[0] else "right")
+    for row in _rows(validation):
+        table.add_row(*row)
+    console.print(table)
+
+
+_COLUMNS = ("on validation", "value", "95% interval")
+
+
+def _rows(validation: dict[str, Any]) -> list[list[str]]:
+    """What was measured: name, value and interval."""
+    rows = []
     for name, label in (
         ("masked_accuracy", "masked tokens guessed right"),
         ("unigram_guess", "the most frequent token every time"),
         ("next_sentence_accuracy", "next sentence told from a wrong one"),
     ):
-        row = validation[name]
-        interval = "{:.1%} to {:.1%}".format(*row["interval"]) if "interval" in row else ""
-        table.add_row(label, f"{row['value']:.1%}", interval)
-    console.print(table)
+        metric = validation[name]
+        interval = "{:.1%} to {:.1%}".format(*metric["interval"]) if "interval" in metric else ""
+        rows.append([label, f"{metric['value']:.1%}", interval])
+    return rows
+
+
+_USE = """from transformers import pipeline
+guess = pipeline("fill-mask", model="model")
+print(guess(f"房间很干{guess.tokenizer.mask_token}，服务也好。"))
+"""
+
+
+def _readme(summary: dict[str, Any]) -> str:
+    model, data, validation = summary["model"], summary["data"], summary["validation"]
+    measured = [validation[name] for name in ("masked_accuracy", "next_sentence_accuracy")]
+    return run_readme(
+        summary,
+        about=f"{model['architecture']} ({model['name']}), pretrained on "
+        f"{data['sizes']['train']:,} texts of {data['source']}.",
+        results=[*markdown_table(_COLUMNS, _rows(validation)), "", *signatures(measured)],
+        use=_USE,
+        predictions=None,
+    )

@@ -1,32 +1,21 @@
-"""Extractive question answering as a task: its loss, what it answers, and the end of a run."""
+"""Extractive question answering as a task: its loss, what it answers, the metric that chooses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow
-import pyarrow.parquet
 import torch
 from numpy.typing import NDArray
-from rich.table import Table
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from toolkit.answer_metrics import best_threshold, describe_answers, score_answer
-from toolkit.batching import Collate
+from toolkit.answer_metrics import best_threshold, score_answer
 from toolkit.config import check_range
-from toolkit.console import console
 from toolkit.data.answer_windows import NO_ANSWER
-from toolkit.data.question_answering import QuestionData
-from toolkit.data.windows import Windows
-from toolkit.engine import FitResult
 from toolkit.evaluation import Outputs
 from toolkit.objectives import Batch
-from toolkit.outcome import SPLITS, describe_training, draw_training, split_outputs
-from toolkit.run import Run, describe_run
 
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -196,99 +185,3 @@ class AnswerMetric:
             "f1": float(f1),
             "loss": float(outputs["loss"].mean()),
         }
-
-
-def finish_question_answering(
-    run: Run[Any],
-    result: FitResult,
-    data: QuestionData,
-    windows: Windows,
-    *,
-    objective: AnswerExtraction,
-    metric: AnswerMetric,
-    collate: Collate,
-    title: str,
-    model: dict[str, Any],
-) -> dict[str, Any]:
-    """Test once, write predictions and summary, print the result, and complete the run.
-
-    The no-answer threshold is that of validation.
-
-    Returns:
-        The summary (schema version 1).
-    """
-    found: dict[str, dict[str, Any]] = {}
-    threshold = -np.inf
-    for split in SPLITS:  # validation first: it decides the threshold
-        rows, read = getattr(data, split), getattr(windows, split)
-        outputs = split_outputs(run, result, split, read, objective, collate)
-        answers = AnswerTexts(rows, read)(outputs)
-        if split == "validation":
-            threshold = metric.threshold(answers)
-        given = answers.above(threshold)
-        found[split] = describe_answers(given, rows["answers"][:], data.language, threshold)
-        if run.accelerator.is_main_process:
-            _write_predictions(run, split, rows, answers, given, data.language)
-    summary = {
-        **describe_run(run, title, "question-answering"),
-        "model": model,
-        "data": {
-            "dataset": data.summary["source"],
-            **{f"{split}_examples": len(getattr(data, split)) for split in ("train", *SPLITS)},
-            "language": data.language,
-            "hashes": data.summary["sha256"],
-        },
-        "training": describe_training(result),
-        **found,
-    }
-    run.write_json("data.json", data.summary)
-    if run.accelerator.is_main_process:
-        draw_training(run, result.state.best_step, "f1")
-        _print(run, summary)
-    run.complete(summary)
-    return summary
-
-
-def _write_predictions(
-    run: Run[Any], split: str, rows: Any, answers: Answers, given: Sequence[str], language: str
-) -> None:
-    """One row per question: what is right, what was predicted, the best answer and its margin."""
-    right = rows["answers"][:]
-    pairs = zip(given, right, strict=True)
-    exact, f1 = zip(*(score_answer(*pair, language) for pair in pairs), strict=True)
-    table = pyarrow.table(
-        {
-            "id": rows["id"][:],
-            "question": rows["question"][:],
-            "answers": pyarrow.array(right, pyarrow.list_(pyarrow.string())),
-            "prediction": given,
-            "best_answer": answers.texts,
-            "margin": answers.margins,
-            "exact_match": exact,
-            "f1": f1,
-        }
-    )
-    file = run.directory / "predictions" / f"{split}.parquet"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    pyarrow.parquet.write_table(table, file)
-
-
-def _print(run: Run[Any], summary: dict[str, Any]) -> None:
-    table = Table(title=f"{summary['title']}: {run.directory}", title_justify="left")
-    for column in ("questions", "number", "exact match", "95% interval", "F1", "95% interval"):
-        table.add_column(column, justify="left" if column == "questions" else "right")
-    for split in SPLITS:
-        exact, f1 = summary[split]["exact_match"], summary[split]["f1"]
-        intervals = ["{:.1%}-{:.1%}".format(*score["interval"]) for score in (exact, f1)]
-        table.add_row(
-            split, f"{exact['n']:,}", f"{exact['value']:.1%}", intervals[0], f"{f1['value']:.1%}",
-            intervals[1],
-        )  # fmt: skip
-    for part in ("answerable", "unanswerable"):
-        if part in summary["test"] and "unanswerable" in summary["test"]:
-            values = summary["test"][part]
-            table.add_row(
-                f"  test: {part}", f"{values['n']:,}", f"{values['exact_match']:.1%}", "",
-                f"{values['f1']:.1%}", "",
-            )  # fmt: skip
-    console.print(table)

@@ -115,9 +115,13 @@ class Run(Generic[ConfigT]):
 
     def write_json(self, name: str, content: Any) -> None:
         """Write ``<run directory>/<name>`` whole or not at all (main process only)."""
+        text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
+        self.write_text(name, text + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        """Likewise, of a text."""
         if self.accelerator.is_main_process:
-            text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False)
-            write_whole(self.directory / name, text + "\n")
+            write_whole(self.directory / name, text)
 
 
 def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:

@@ -1,131 +1,69 @@
-"""The README of a run directory: what came out, and how to use it."""
+"""The README of a run directory: the frame that the runs of all tasks share."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-_USES = {
-    "transformers": """```python
-from transformers import pipeline
-classify = pipeline("text-classification", model="model", tokenizer="model")
-print(classify("房间很干净，服务也好。"))
-```
-""",
-    "frozen": """```python
-import torch
-from safetensors.torch import load_file
-from transformers import AutoModel, AutoTokenizer
-tokenizer, encoder = AutoTokenizer.from_pretrained("model"), AutoModel.from_pretrained("model")
-classifier = load_file("model/classifier.safetensors")
-batch = tokenizer(["房间很干净，服务也好。"], return_tensors="pt")
-with torch.no_grad():
-    features = encoder(**batch).last_hidden_state.mean(1)  # one text: no padding to leave out
-features = torch.nn.functional.normalize(features)
-print((features @ classifier["weight"].T + classifier["bias"]).softmax(-1))
-```
-""",
-    "sklearn": """```python
-import joblib
-print(joblib.load("model/tfidf.joblib").predict_proba(["房间很干净，服务也好。"]))
-```
-""",
-    "images": """```python
-from transformers import pipeline
-classify = pipeline("image-classification", model="model")
-print(classify("photo.jpg"))
-```
-""",
-    "images of our own architecture": """```python
-import scratch_models
-from transformers import pipeline
-scratch_models.enable()  # its classes are not in transformers
-classify = pipeline("image-classification", model="model")
-print(classify("photo.jpg"))
-```
-""",
-    "frozen images": """```python
-import torch
-from PIL import Image
-from safetensors.torch import load_file
-from transformers import AutoImageProcessor, AutoModel
-processor, encoder = AutoImageProcessor.from_pretrained("model"), AutoModel.from_pretrained("model")
-classifier = load_file("model/classifier.safetensors")
-batch = processor(Image.open("photo.jpg").convert("RGB"), return_tensors="pt")
-with torch.no_grad():
-    hidden = encoder(**batch).last_hidden_state
-features = hidden[:, 0] if hidden.ndim == 3 else hidden.mean((2, 3))  # ViT: the class token
-features = torch.nn.functional.normalize(features)
-print((features @ classifier["weight"].T + classifier["bias"]).softmax(-1))
-```
-""",
-    "LSTM": """```python
-import torch
-from scratch_models import ScratchLSTMForSequenceClassification
-from transformers import AutoTokenizer
-tokenizer = AutoTokenizer.from_pretrained("model")
-model = ScratchLSTMForSequenceClassification.from_pretrained("model")
-batch = tokenizer(["房间很干净，服务也好。"], return_tensors="pt", return_token_type_ids=False)
-with torch.no_grad():
-    print(model(**batch).logits.softmax(-1))
-```
-""",
-}
 
-
-def describe_in_markdown(summary: dict[str, Any]) -> str:
-    """A page about a classification run, for whoever opens its folder.
+def run_readme(
+    summary: dict[str, Any],
+    *,
+    about: str,
+    results: Sequence[str],
+    use: str,
+    predictions: str | None = "every answer",
+) -> str:
+    """A page about a run, for whoever opens its folder.
 
     Args:
         summary: schema version 1, as in ``summary.json``.
+        about: what was trained on what, a paragraph.
+        results: lines of Markdown: the table of results, and what belongs to it.
+        use: Python that uses ``model/``, started in the run directory.
+        predictions: what ``predictions/`` holds; None: the run has none.
     """
-    model, data, training = summary["model"], summary["data"], summary["training"]
-    examples = "images" if summary["task"] == "image-classification" else "texts"
-    rows = [_table_row(split, summary[split]) for split in ("validation", "test")]
-    labels = ", ".join(f"{index} = {name}" for index, name in enumerate(data["label_names"]))
+    once = " The test set was used once." if "test" in summary else ""
+    files = (
+        "config.yaml holds every setting, environment.json versions and hardware, data.json\n"
+        "what was read, dropped and split"
+    )
+    if predictions is not None:
+        files += f", predictions/ {predictions}"
     return "\n".join(
         [
             f"# {summary['title']}",
             "",
-            f"{model['architecture']} ({model['name']}, method {model['method']}), trained on "
-            f"{data['train_examples']:,} {examples} of {data['dataset']}; labels: {labels}.",
+            about,
             "",
-            "| split | examples | accuracy | 95% interval | macro F1 |",
-            "|---|---|---|---|---|",
-            *rows,
+            *results,
             "",
-            f"Chosen by: {training['selection']}. The test set was used once.",
+            f"Chosen by: {summary['training']['selection']}.{once}",
             "",
             "## Use it (in this folder)",
             "",
-            _USES[_kind(model, examples)],
+            "```python",
+            use.strip(),
+            "```",
+            "",
             "## Make it again",
             "",
             f"    {summary['command']}",
             "",
-            "config.yaml holds every setting, environment.json versions and hardware, data.json",
-            "what was read, dropped and split, predictions/ every answer.",
+            f"{files}.",
             "",
         ]
     )
 
 
-def _table_row(split: str, metrics: dict[str, Any]) -> str:
-    accuracy, macro_f1 = metrics["accuracy"], metrics["macro_f1"]
-    low, high = accuracy["interval"]
-    return (
-        f"| {split} | {accuracy['n']:,} | {accuracy['value']:.4f} | {low:.4f}-{high:.4f} "
-        f"| {macro_f1['value']:.4f} |"
-    )
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a table; a bar in a cell, which would end it, is written as its entity."""
+    lines = [header, ["---"] * len(header), *rows]
+    return [
+        "| " + " | ".join(cell.replace("|", "&#124;") for cell in line) + " |" for line in lines
+    ]
 
 
-def _kind(model: dict[str, Any], examples: str) -> str:
-    if examples == "images":
-        if model["method"] == "frozen":
-            return "frozen images"
-        own = "CifarResNet" in model["architecture"]
-        return "images of our own architecture" if own else "images"
-    if model["implementation"] == "sklearn":
-        return "sklearn"
-    if model["method"] == "frozen":
-        return "frozen"
-    return "LSTM" if "LSTM" in model["architecture"] else "transformers"
+def signatures(metrics: Iterable[dict[str, Any]]) -> list[str]:
+    """One line for each metric of a split: how it was measured."""
+    return [f"`{metric['signature']}`  " for metric in metrics]

@@ -14,6 +14,7 @@ import pyarrow.compute
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from toolkit.config import read_yaml
 from toolkit.errors import UserError
 
 SCHEMA_VERSION = 1
@@ -35,11 +36,13 @@ class Predictions:
     """Predictions on the test set, one entry per example, in the order of the file.
 
     `labels` and `predictions` are label ids; `confidence` is the probability the model gave to its
-    own prediction, NaN where the run did not record one. `texts` is None when not recorded.
+    own prediction, NaN where the run did not record one. `texts` or `images` (file and row of
+    each) is None when not recorded.
     """
 
     ids: list[str]
     texts: list[str] | None
+    images: list[str] | None
     labels: NDArray[np.int64]
     predictions: NDArray[np.int64]
     confidence: NDArray[np.float64]
@@ -47,11 +50,12 @@ class Predictions:
 
 @dataclass(frozen=True)
 class SavedRun:
-    """A run directory that has been read and checked."""
+    """A run directory that has been read and checked; `config` is empty where it has none."""
 
     folder: Path
     summary: dict[str, Any]
     test: Predictions
+    config: dict[str, Any]
 
     @property
     def title(self) -> str:
@@ -73,6 +77,13 @@ class SavedRun:
         """Number of labelled examples the run was trained on."""
         count = self.summary["data"].get("train_examples")
         return None if count is None else int(count)
+
+    @property
+    def max_seconds(self) -> float | None:
+        """Budget of training time that the run was given; None: none."""
+        train = self.config.get("train")
+        seconds = train.get("max_seconds") if isinstance(train, dict) else None
+        return None if seconds is None else float(seconds)
 
     def section(self, name: str) -> dict[str, Any]:
         """A part of the summary such as "model"; empty when the run recorded none."""
@@ -102,7 +113,8 @@ def load_run(folder: str | Path) -> SavedRun:
             f"summary.json says {expected:,} test examples. The file is incomplete or belongs to "
             "another run; evaluate the run again."
         )
-    return SavedRun(folder, summary, test)
+    settings = folder / "config.yaml"
+    return SavedRun(folder, summary, test, read_yaml(settings) if settings.exists() else {})
 
 
 def _load_summary(path: Path) -> dict[str, Any]:
@@ -164,7 +176,8 @@ def _load_predictions(path: Path, num_labels: int) -> Predictions:
     predictions = _label_ids(table, "prediction", num_labels, path)
     return Predictions(
         ids=ids,
-        texts=_texts(table),
+        texts=_strings(table, "text"),
+        images=_strings(table, "image"),
         labels=_label_ids(table, "label", num_labels, path),
         predictions=predictions,
         confidence=_confidence(table, predictions, num_labels, path),
@@ -200,10 +213,10 @@ def _label_ids(table: pyarrow.Table, column: str, num_labels: int, path: Path) -
     return values
 
 
-def _texts(table: pyarrow.Table) -> list[str] | None:
-    if "text" not in table.column_names:
+def _strings(table: pyarrow.Table, column: str) -> list[str] | None:
+    if column not in table.column_names:
         return None
-    return ["" if text is None else str(text) for text in table["text"].to_pylist()]
+    return ["" if value is None else str(value) for value in table[column].to_pylist()]
 
 
 def _confidence(

@@ -1,27 +1,17 @@
-"""Token classification as a task: its loss, the metric that chooses, and the end of a run."""
+"""Token classification as a task: its loss, and the metric that chooses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
-from rich.table import Table
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from toolkit.batching import Collate
-from toolkit.console import console
-from toolkit.data.tagging import TaggingData
-from toolkit.data.windows import Windows
-from toolkit.engine import FitResult
-from toolkit.entity_metrics import count_entities, describe_entities, entities, entity_names, scores
+from toolkit.entity_metrics import count_entities, entities, scores
 from toolkit.evaluation import Outputs
 from toolkit.ignored_label import IGNORED
 from toolkit.objectives import Batch, model_inputs
-from toolkit.outcome import SPLITS, describe_training, draw_training, split_outputs
-from toolkit.run import Run, describe_run
 
 
 class TokenClassification:
@@ -123,87 +113,3 @@ class EntityMetric:
             "recall": found["recall"],
             "loss": float(outputs["loss"].sum() / words),
         }
-
-
-def finish_tagging(
-    run: Run[Any],
-    result: FitResult,
-    data: TaggingData,
-    windows: Windows,
-    *,
-    objective: TokenClassification,
-    collate: Collate,
-    title: str,
-    model: dict[str, Any],
-) -> dict[str, Any]:
-    """Test once, write predictions and summary, print the result, and complete the run.
-
-    Returns:
-        The summary (schema version 1).
-    """
-    seen = set(entity_names(data.train["tokens"][:], data.train["tags"][:]))
-    found = {}
-    for split in SPLITS:
-        rows, read = getattr(data, split), getattr(windows, split)
-        outputs = split_outputs(run, result, split, read, objective, collate)
-        predicted = SentenceTags(rows, read, data.label_names)(outputs)
-        found[split] = describe_entities(rows["tokens"][:], rows["tags"][:], predicted, seen)
-        if run.accelerator.is_main_process:
-            _write_predictions(run, split, rows, predicted)
-    summary = {
-        **describe_run(run, title, "token-classification"),
-        "model": model,
-        "data": {
-            "dataset": data.summary["source"],
-            **{f"{split}_examples": len(getattr(data, split)) for split in ("train", *SPLITS)},
-            "label_names": data.label_names,
-            "hashes": data.summary["sha256"],
-        },
-        "training": describe_training(result),
-        **found,
-    }
-    run.write_json("data.json", data.summary)
-    if run.accelerator.is_main_process:
-        draw_training(run, result.state.best_step, "entity_f1")
-        _print(run, summary)
-    run.complete(summary)
-    return summary
-
-
-def _write_predictions(
-    run: Run[Any], split: str, rows: Any, predicted: Sequence[Sequence[str]]
-) -> None:
-    """One row per sentence: id, tokens, gold and predicted tags."""
-    table = pyarrow.table(
-        {
-            "id": rows["id"][:],
-            "tokens": rows["tokens"][:],
-            "gold": rows["tags"][:],
-            "predicted": predicted,
-        }
-    )
-    file = run.directory / "predictions" / f"{split}.parquet"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    pyarrow.parquet.write_table(table, file)
-
-
-def _print(run: Run[Any], summary: dict[str, Any]) -> None:
-    table = Table(title=f"{summary['title']}: {run.directory}", title_justify="left")
-    for column in ("entities", "number", "precision", "recall", "F1", "95% interval"):
-        table.add_column(column, justify="left" if column == "entities" else "right")
-
-    def add(name: str, values: dict[str, Any], interval: str = "") -> None:
-        shown = [f"{values[key]:.1%}" for key in ("precision", "recall", "f1")]
-        table.add_row(name, f"{values['gold']:,}", *shown, interval)
-
-    for split in SPLITS:
-        f1 = summary[split]["entity_f1"]
-        interval = "{:.1%}-{:.1%}".format(*f1["interval"])
-        add(split, summary[split] | {"f1": f1["value"]}, interval)
-    test = summary["test"]
-    for kind, values in test["types"].items():
-        add(f"  test: {kind}", values)
-    for part in ("seen", "unseen"):
-        if test[part]["gold"]:
-            add(f"  test: names {part} in training", test[part])
-    console.print(table)

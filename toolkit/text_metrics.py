@@ -63,7 +63,7 @@ def chrf(
     hypotheses: Sequence[str], references: Sequence[str], *, draws: int = BOOTSTRAP_DRAWS
 ) -> dict[str, Any]:
     """Corpus chrF (F-score of character n-grams) from 0 to 100; as `bleu`."""
-    return _score(CHRF(), hypotheses, references, draws)
+    return _score(_CHRF(), hypotheses, references, draws)
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
@@ -104,6 +104,16 @@ def sentence_scores(
         ]
         for name, metric in metrics.items()
     }
+
+
+class _CHRF(CHRF):
+    """sacrebleu's, whose bootstrap fails where draws of nothing right (Python's 0.0) meet others.
+
+    Those are numpy's float32, and `statistics.mean` does not take the two together.
+    """
+
+    def _compute_f_score(self, statistics: list[int]) -> float:
+        return float(super()._compute_f_score(statistics))
 
 
 def _score(

@@ -17,6 +17,7 @@ from toolkit.evaluation import Outputs, predict
 from toolkit.outcome import describe_training, draw_training
 from toolkit.progress import progress_bar
 from toolkit.run import Run, describe_run
+from toolkit.run_readme import markdown_table, run_readme
 from toolkit.text_metrics import bleu, chrf, exact_match, matches, sentence_scores
 from toolkit.translation import Translation, decode
 
@@ -95,8 +96,7 @@ def finish_translation(
         write_translations(run, data, hypotheses, outputs)
         shown = "bleu" if "bleu" in result.state.best_metrics else "token_accuracy"
         draw_training(run, result.state.best_step, shown)
-        text = _describe_in_markdown(summary)
-        (run.directory / "README.md").write_text(text, encoding="utf-8")
+        run.write_text("README.md", _readme(summary))
         _print(run, summary, data, hypotheses, samples)
     run.complete(summary)
     return summary
@@ -168,47 +168,32 @@ def _print(
         console.print(f"  reference   {escape(example['target'])}", soft_wrap=True)
 
 
-def _describe_in_markdown(summary: dict[str, Any]) -> str:
-    model, data, training = summary["model"], summary["data"], summary["training"]
-    rows = [
-        f"| {label} | {' | '.join(_shown(name, summary['test'][name]))} "
-        f"| `{summary['test'][name]['signature'].replace('|', ' ')}` |"
-        for name, label in SCORES.items()
-    ]
-    average = training["average"]
+_USE = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+tokenizer = AutoTokenizer.from_pretrained("model")
+model = AutoModelForSeq2SeqLM.from_pretrained("model")
+batch = tokenizer([{text!r}], return_tensors="pt")
+print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
+"""
+
+
+def _readme(summary: dict[str, Any]) -> str:
+    model, data, test = summary["model"], summary["data"], summary["test"]
+    average = summary["training"]["average"]
     averaged = ""
     if average is not None and average["taken"]:
         averaged = f" Its weights are the mean of the checkpoints {average['steps']}."
-    return "\n".join(
-        [
-            f"# {summary['title']}",
-            "",
-            f"{model['architecture']} ({model['name']}), trained on {data['train_examples']:,} "
-            f"pairs of {data['dataset']} from {data['source_language']} to "
-            f"{data['target_language']}.{averaged}",
-            "",
-            f"| on {data['test_examples']:,} test pairs | value | 95% interval | signature |",
-            "|---|---|---|---|",
-            *rows,
-            "",
-            f"Chosen by: {training['selection']}. The test set was used once.",
-            "",
-            "## Use it (in this folder)",
-            "",
-            "```python",
-            "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer",
-            'tokenizer = AutoTokenizer.from_pretrained("model")',
-            'model = AutoModelForSeq2SeqLM.from_pretrained("model")',
-            f'batch = tokenizer(["{model["prefix"]}..."], return_tensors="pt")',
-            "print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))",
-            "```",
-            "",
-            "## Make it again",
-            "",
-            f"    {summary['command']}",
-            "",
-            "config.yaml holds every setting, environment.json versions and hardware, data.json",
-            "what was read, dropped and split, predictions/ every translation.",
-            "",
-        ]
+    return run_readme(
+        summary,
+        about=f"{model['architecture']} ({model['name']}), trained on {data['train_examples']:,} "
+        f"pairs of {data['dataset']} from {data['source_language']} to "
+        f"{data['target_language']}.{averaged}",
+        results=markdown_table(
+            (f"on {data['test_examples']:,} test pairs", "value", "95% interval", "signature"),
+            [
+                [label, *_shown(name, test[name]), f"`{test[name]['signature'].replace('|', ' ')}`"]
+                for name, label in SCORES.items()
+            ],
+        ),
+        use=_USE.format(text=f"{model['prefix']}..."),
+        predictions="every translation",
     )

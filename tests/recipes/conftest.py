@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
+import os
+import random
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,6 +92,35 @@ def run_recipe(
     return run
 
 
+@pytest.fixture
+def use_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Run the Python of a run's README in its folder, as its reader would; gives what it prints.
+
+    `use_run(folder, (old, new), ...)` with changes of the code, such as another text.
+    """
+
+    def use(folder: Path, *changes: tuple[str, str]) -> str:
+        import scratch_models
+
+        readme = (folder / "README.md").read_text(encoding="utf-8")
+        [code] = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+        for old, new in changes:
+            assert code.count(old) == 1
+            code = code.replace(old, new)
+        capsys.readouterr()
+        with monkeypatch.context() as patch:
+            patch.chdir(folder)
+            try:
+                exec(code, {})
+            finally:
+                scratch_models.disable()
+        return capsys.readouterr().out
+
+    return use
+
+
 def load_module(file: Path) -> Any:
     import importlib.util
 
@@ -112,10 +145,17 @@ def start_process() -> Callable[..., Any]:
     context = multiprocessing.get_context("forkserver")
 
     def start(log: Path, name: str, *argv: object, **environment: str) -> Any:
+        # The server's environment is that of its start; a test may have set a cache since.
+        cache = {n: os.environ[n] for n in ("XDG_CACHE_HOME",) if n in os.environ}
         variables = {
             "argv": [str(RECIPES / f"{name}.py"), *map(str, argv)],
             "log": str(log),
-            "environment": {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", **environment},
+            "environment": {
+                "ACCELERATE_USE_CPU": "true",
+                "OMP_NUM_THREADS": "1",
+                **cache,
+                **environment,
+            },
         }
         process = context.Process(target=exec, args=(CHILD, variables))
         process.start()
@@ -148,6 +188,99 @@ def exact_bert(
 def reviews(tmp_path_factory: pytest.TempPathFactory, write_reviews: Callable[..., Path]) -> Path:
     """185 reviews: 37 are held out for validation and test, which leaves an uneven tail."""
     return write_reviews(tmp_path_factory.mktemp("data") / "reviews.csv", 185)
+
+
+BERT = ("--method", "from_scratch", "--shape.layers", "1", "--shape.hidden-size", "16",
+        "--shape.heads", "2", "--shape.vocabulary", "300")  # fmt: skip
+VIT = ("--vit.layers", "1", "--vit.hidden-size", "16", "--vit.heads", "2")
+SIZES = ("--train-size", "100", "--validation-size", "17", "--test-size", "15")
+TINY = {
+    "translation": (
+        "--dataset", "sums", *SIZES, "--shape.encoder_layers", "1",
+        "--shape.decoder_layers", "1", "--shape.d_model", "16", "--shape.feed_forward", "24",
+        "--shape.heads", "2", "--shape.vocabulary", "300", "--max_length", "64",
+        "--train.batch_tokens", "500", "--translate_validation", "3", "--generation.beams", "2",
+        "--generation.length_ratio", "0", "--label_smoothing", "0.1",
+    ),
+    "question_answering": (
+        "--dataset", "questions.json", *SIZES, *BERT, "--max-length", "18", "--overlap", "4",
+        "--max-question", "8", "--max-answer", "4",
+    ),
+    "token_classification": (
+        "--dataset", "demo:entities", *SIZES, *BERT, "--max-length", "16", "--overlap", "4",
+        "--unknown-share", "0.1",
+    ),
+    "gpt2_generation": (
+        "--dataset", "demo:reviews", *SIZES, *BERT, "--block-size", "32", "--samples.prompts",
+        '["房间"]', "--samples.max-new-tokens", "5",
+    ),
+    "cifar10": (
+        "--dataset", "demo:digits", *SIZES, *VIT, "--model", "vit", "--train.ema", "0.9",
+        "--augmentation.randaugment", "2", "--augmentation.erasing", "0.3",
+        "--label-smoothing", "0.1",
+    ),
+    "image_classification": (
+        "--dataset", "demo:digits", *SIZES, *VIT, "--model", "vit", "--method", "from_scratch",
+    ),
+}  # fmt: skip
+SHAPE = {"cifar10": "vit", "image_classification": "vit"}
+DEFAULT = ("translation", "question_answering")
+"""The others take as long and show the same of other recipes: they are marked slow."""
+
+
+@pytest.fixture(params=[
+    pytest.param(name, marks=() if name in DEFAULT else pytest.mark.slow) for name in TINY
+])  # fmt: skip
+def tiny_recipe(request: pytest.FixtureRequest) -> str:
+    """Name of a recipe that `tiny` has settings for."""
+    return str(request.param)
+
+
+def write_sums(folder: Path) -> None:
+    """Parallel files: "3 plus 12" and "3加12"."""
+    folder.mkdir()
+    pairs = [(a, b) for a in range(12) for b in range(11)]
+    for language, word in (("en", " plus "), ("zh", "加")):
+        lines = "".join(f"{a}{word}{b}\n" for a, b in pairs)
+        (folder / f"train.{language}").write_text(lines, encoding="utf-8")
+
+
+def write_questions(file: Path) -> None:
+    """A number stands somewhere in a text that may be longer than a window; or none does."""
+    generator = random.Random(0)
+    articles = []
+    for number in range(132):
+        text = "".join(generator.choices("今天去了又从来的很好", k=generator.randint(2, 14)))
+        answers = []
+        if number % 4:
+            answers = [{"text": f"{number}", "answer_start": len(text)}]
+            text += f"{number}"
+        question = {"id": f"{number}", "question": "什么数？", "answers": answers}
+        articles.append({"paragraphs": [{"context": f"{text}好。", "qas": [question]}]})
+    file.write_text(json.dumps({"version": "x", "data": articles}), encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def tiny_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny")
+    write_sums(folder / "sums")
+    write_questions(folder / "questions.json")
+    return folder
+
+
+@pytest.fixture
+def tiny(tiny_data: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[object, ...]]:
+    """Arguments with which a recipe takes a second: `tiny(recipe, dropout)`."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tiny_data / "cache"))  # of images
+
+    def arguments(recipe: str, dropout: float) -> tuple[object, ...]:
+        data = [tiny_data / word if (tiny_data / word).exists() else word for word in TINY[recipe]]
+        return (
+            *data, f"--{SHAPE.get(recipe, 'shape')}.dropout", dropout, "--run-id", "a",
+            "--train.learning-rate", "0.002", "--train.log-every", "1",
+        )  # fmt: skip
+
+    return arguments
 
 
 RUNS = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,7 +43,7 @@ def probabilities(answers: list[list[dict[str, Any]]]) -> np.ndarray:
 
 
 def test_digits_are_learned_by_both_and_compared(
-    run_recipe: Recipe, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run_recipe: Recipe, use_run: Callable[..., str], tmp_path: Path
 ) -> None:
     from sklearn.datasets import load_digits
 
@@ -99,6 +101,13 @@ def test_digits_are_learned_by_both_and_compared(
     finally:
         scratch_models.disable()
     assert np.allclose(answers, np.stack(table["probabilities"]), atol=1e-4)
+
+    for model in ("resnet", "vit"):
+        shutil.copy(files[0], root / model / "photo.jpg")
+        best = ast.literal_eval(use_run(root / model))[0]
+        table = pandas.read_parquet(root / model / "predictions/test.parquet")
+        assert best["label"] == str(table["prediction"][0])
+        assert best["score"] == pytest.approx(max(table["probabilities"][0]), abs=1e-4)
 
 
 def test_interrupted_and_resumed_with_every_augmentation(

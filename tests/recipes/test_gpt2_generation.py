@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import random
@@ -56,7 +57,7 @@ def read(run: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def test_it_learns_the_language_stops_and_is_what_others_fine_tune(
-    run_recipe: Recipe, language: Path, tmp_path: Path
+    run_recipe: Recipe, use_run: Callable[..., str], language: Path, tmp_path: Path
 ) -> None:
     runs = tmp_path / "results/runs/gpt2_generation"
     finished = run_recipe(
@@ -105,6 +106,14 @@ def test_it_learns_the_language_stops_and_is_what_others_fine_tune(
     for sample in samples[-1]:
         written = write(sample["prompt"], do_sample=False, max_new_tokens=60)[0]["generated_text"]
         assert written == sample["prompt"] + sample["text"]
+
+    readme = (runs / "a/README.md").read_text(encoding="utf-8")
+    assert (
+        f"| perplexity per token | {summary['validation']['perplexity']['value']:.2f} (" in readme
+    )
+    prompt = ('"…", do_sample=True', '"c1", do_sample=False')
+    printed = ast.literal_eval(use_run(runs / "a", prompt))
+    assert printed[0]["generated_text"] == "c1" + samples[-1][0]["text"]
 
     # Fine-tuned further it starts from where it was, in every implementation.
     for name, *options in (

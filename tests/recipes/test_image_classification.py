@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,7 +66,12 @@ def run_of(tmp_path: Path) -> tuple[Path, dict[str, Any], pandas.DataFrame]:
 
 @pytest.mark.parametrize("method", ["full", "lora", "frozen"])
 def test_a_pretrained_model_learns_a_folder_and_saves_what_it_learned(
-    run_recipe: Recipe, tmp_path: Path, photos: Path, tiny_vit: Path, method: str
+    run_recipe: Recipe,
+    use_run: Callable[..., str],
+    tmp_path: Path,
+    photos: Path,
+    tiny_vit: Path,
+    method: str,
 ) -> None:
     finished = run_recipe(
         "image_classification", "--dataset", photos, "--model", tiny_vit, "--method", method,
@@ -94,6 +101,11 @@ def test_a_pretrained_model_learns_a_folder_and_saves_what_it_learned(
             logits = model.eval()(**pixels).logits
     assert np.allclose(logits.softmax(-1), np.stack(table["probabilities"]), atol=1e-3)
     assert (run / "adapter").exists() == (method == "lora")
+
+    shutil.copy(table["image"][0], run / "photo.jpg")
+    numbers = re.findall(r"\d\.\d+(?:e-\d+)?", use_run(run))
+    expected = max(table["probabilities"][0])
+    assert min(abs(float(number) - expected) for number in numbers) < 1e-3
 
 
 def test_a_new_model_from_a_table_of_paths(

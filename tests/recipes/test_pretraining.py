@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import random
 from collections.abc import Callable
@@ -36,7 +37,7 @@ def texts(tmp_path: Path) -> Path:
 
 
 def test_masked_accuracy_rises_above_the_guess_and_the_model_is_huggingfaces(
-    run_recipe: Recipe, texts: Path, tmp_path: Path
+    run_recipe: Recipe, use_run: Callable[..., str], texts: Path, tmp_path: Path
 ) -> None:
     finished = run_recipe(
         "bert_pretraining", "--dataset", texts, "--run-id", "a", "--train.epochs", "10", *SMALL
@@ -67,6 +68,14 @@ def test_masked_accuracy_rises_above_the_guess_and_the_model_is_huggingfaces(
     tokenizer = AutoTokenizer.from_pretrained(run / "model")
     assert len(tokenizer) == model.config.vocab_size
     assert tokenizer.tokenize("酒店") == ["酒", "店"]
+
+    readme = (run / "README.md").read_text(encoding="utf-8")
+    assert f"| masked tokens guessed right | {masked['value']:.1%} | " in readme
+    # One character of a document that speaks of books is missing.
+    sentence = ("房间很干{guess.tokenizer.mask_token}，服务也好。",
+                "书本作者故事。书本作{guess.tokenizer.mask_token}故事文字。")  # fmt: skip
+    guesses = ast.literal_eval(use_run(run, sentence))
+    assert guesses[0]["token_str"] in "书本作者故事文字"
 
     # and it is what the sentiment recipe starts from, with nothing but the classifier new
     reviews = tmp_path / "reviews.csv"

@@ -1,4 +1,7 @@
-"""Two connected processes compute what one does; two that are not connected are refused."""
+"""Two connected processes compute what one does; two that are not connected are refused.
+
+So it is for every recipe; the sentiment recipe is looked at more closely.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
+from pyarrow import parquet
 from safetensors.torch import load_file
 
 Start = Callable[..., Any]
@@ -36,14 +40,20 @@ def free_port() -> str:
         return str(found.getsockname()[1])
 
 
-def start_two(start_process: Start, log: Path, *argv: object, **environment: str) -> list[Any]:
+def start_two(
+    start_process: Start,
+    log: Path,
+    *argv: object,
+    recipe: str = "bert_sentiment",
+    **environment: str,
+) -> list[Any]:
     """Two processes as torchrun starts them."""
     shared = {
         "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": free_port(), **environment,
     }  # fmt: skip
     return [
-        start_process(log, "bert_sentiment", *argv, RANK=rank, LOCAL_RANK=rank, **shared)
+        start_process(log, recipe, *argv, RANK=rank, LOCAL_RANK=rank, **shared)
         for rank in ("0", "1")
     ]
 
@@ -153,6 +163,49 @@ def test_unconnected_processes_are_refused_with_the_command_that_connects_them(
     assert "ACCELERATE_USE_CPU=true torchrun --nproc_per_node 2" in said
     assert "Traceback" not in said
     assert not (tmp_path / "bert_sentiment").exists()
+
+
+def test_every_recipe_gives_the_same_on_two_processes(
+    start_process: Start, tiny: Callable[..., Any], tiny_recipe: str, tmp_path: Path
+) -> None:
+    arguments = (*tiny(tiny_recipe, dropout=0), "--train.max-steps", "6", "--train.evaluate-every",
+                 "3", "--train.eval-batch-size", "4")  # fmt: skip
+    roots = {processes: tmp_path / processes for processes in ("one", "two")}
+    for root in roots.values():
+        root.mkdir()
+    alone = start_process(
+        roots["one"] / "log", tiny_recipe, *arguments, "--train.batch-size", "24", "--output-dir",
+        roots["one"],
+    )  # fmt: skip
+    processes = start_two(
+        start_process, roots["two"] / "log", *arguments, "--train.batch-size", "6",
+        "--train.accumulation-steps", "2", "--output-dir", roots["two"], recipe=tiny_recipe,
+    )  # fmt: skip
+    assert join([alone], roots["one"] / "log") == [0], (roots["one"] / "log").read_text("utf-8")
+    assert join(processes, roots["two"] / "log") == [0, 0], (roots["two"] / "log").read_text(
+        "utf-8"
+    )
+    two, one = (roots[processes] / tiny_recipe / "a" for processes in ("two", "one"))
+    logs = [[{k: v for k, v in line.items() if k != "seconds"} for line in log_of(run)]
+            for run in (two, one)]  # fmt: skip
+    assert len([line for line in logs[1] if "loss" in line]) == 6
+    assert logs[0] == close_to(logs[1])
+    summaries = [json.loads((r / "summary.json").read_text(encoding="utf-8")) for r in (two, one)]
+    assert [s["environment"]["processes"] for s in summaries] == [2, 1]
+    for part in ("model", "data", "validation", "test"):
+        assert summaries[0][part] == close_to(summaries[1][part])
+    for file in (one / "predictions").iterdir():
+        tables = [parquet.read_table(r / "predictions" / file.name).to_pylist() for r in (two, one)]
+        assert tables[0] == close_to(tables[1])
+
+
+def close_to(values: Any) -> Any:
+    """Equal to the same structure whose numbers differ by rounding."""
+    if isinstance(values, dict):
+        return {key: close_to(value) for key, value in values.items()}
+    if isinstance(values, list):
+        return [close_to(value) for value in values]
+    return pytest.approx(values, abs=1e-5, rel=1e-5) if isinstance(values, float) else values
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ def questions(tmp_path: Path) -> Path:
 
 
 def test_answers_are_found_in_windows_and_the_model_is_huggingfaces(
-    run_recipe: Recipe, questions: Path, tmp_path: Path
+    run_recipe: Recipe, use_run: Callable[..., str], questions: Path, tmp_path: Path
 ) -> None:
     finished = run_recipe(
         "question_answering", "--dataset", questions, "--run-id", "a", "--max-length", "18",
@@ -109,6 +109,24 @@ def test_answers_are_found_in_windows_and_the_model_is_huggingfaces(
             compared += 1
             assert found == prediction
     assert compared > 5
+
+    readme = (run / "README.md").read_text(encoding="utf-8")
+    low, high = test["f1"]["interval"]
+    assert (
+        f"| test | {len(table)} | F1 | {test['f1']['value']:.4f} | {low:.4f}-{high:.4f} |" in readme
+    )
+    assert f"`{test['exact_match']['signature']}`" in readme
+    assert (run / "plots/training.svg").stat().st_size > 0
+    shown = '"展览在哪里举行？", "据介绍，展览在上海举行，从六月一日开始。"'
+    fit = [row for row in table.itertuples() if len("".join(asked[row.id])) + 3 <= 18]
+    for some in (
+        [row for row in fit if row.prediction],
+        [row for row in fit if not row.prediction],
+    ):
+        assert len(some) >= 3
+        for row in some[:3]:
+            printed = use_run(run, (shown, repr(asked[row.id])))
+            assert printed == f"{row.prediction or '(not in this text)'}\n"
 
 
 @pytest.mark.parametrize("method", ["full", "lora", "frozen"])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,22 @@ def test_predictions_are_the_rows_of_the_source_and_the_metrics_theirs(
     expected_f1 = f1_score(table["label"], table["prediction"], average="macro", labels=[0, 1])
     assert metrics["macro_f1"]["value"] == pytest.approx(expected_f1)
     assert metrics["accuracy"]["n"] == len(table) == summary["data"][f"{split}_examples"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_readme_shows_the_result_and_its_code_gives_it_again(
+    runs: dict[str, Path], name: str, use_run: Callable[..., str]
+) -> None:
+    readme = (runs[name] / "README.md").read_text(encoding="utf-8")
+    summary = summary_of(runs[name])
+    accuracy = summary["test"]["accuracy"]
+    low, high = accuracy["interval"]
+    assert f"| test | {accuracy['n']} | {accuracy['value']:.4f} | {low:.4f}-{high:.4f} |" in readme
+    assert f"\n    {summary['command']}\n" in readme
+    for row in predictions_of(runs[name]).iloc[:3].itertuples():
+        printed = use_run(runs[name], ("房间很干净，服务也好。", row.text))
+        numbers = [float(number) for number in re.findall(r"\d\.\d+(?:e-\d+)?", printed)]
+        assert min(abs(number - max(row.probabilities)) for number in numbers) < 1e-3
 
 
 def test_all_runs_are_tested_on_the_same_rows(runs: dict[str, Path]) -> None:

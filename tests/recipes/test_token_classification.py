@@ -11,6 +11,7 @@ from typing import Any
 import pandas
 import pytest
 from seqeval.metrics import f1_score
+from seqeval.metrics.sequence_labeling import get_entities
 from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
 
 Recipe = Callable[..., Any]
@@ -50,7 +51,7 @@ def entities(tmp_path: Path) -> Path:
 
 
 def test_entities_are_found_in_windows_and_plain_transformers_finds_them_too(
-    run_recipe: Recipe, entities: Path, tmp_path: Path
+    run_recipe: Recipe, use_run: Callable[..., str], entities: Path, tmp_path: Path
 ) -> None:
     finished = run_recipe(
         "token_classification", "--dataset", entities, "--run-id", "a", "--max-length", "16",
@@ -87,6 +88,60 @@ def test_entities_are_found_in_windows_and_plain_transformers_finds_them_too(
         ("PERSON", "张王"), ("PLACE", "京沪"),
     ]  # fmt: skip
     assert [(e["start"], e["end"]) for e in found] == [(1, 3), (5, 7)]
+
+    readme = (run / "README.md").read_text(encoding="utf-8")
+    total = f"{test['precision']:.4f} | {test['recall']:.4f} | {test['entity_f1']['value']:.4f}"
+    assert f"| all | {test['gold']:,} | {total} | {low:.4f}-{high:.4f} |" in readme
+    assert f"`{test['entity_f1']['signature']}`" in readme
+    assert (run / "plots/training.svg").stat().st_size > 0
+    short = table[table["tokens"].map(len) <= 14][:5]
+    assert len(short) == 5
+    for tokens, tags in zip(short["tokens"], short["predicted"], strict=True):
+        change = ("她打算六月一日去上海旅行，带了一些美元。", "".join(tokens))
+        assert printed_entities(use_run(run, change)) == [
+            (kind, "".join(tokens[first : last + 1]))
+            for kind, first, last in get_entities(list(tags))
+        ]
+
+
+def printed_entities(output: str) -> list[tuple[str, ...]]:
+    """Type and text of what the README's code prints: type, text, score."""
+    return [tuple(line.rsplit(" ", 1)[0].split(" ", 1)) for line in output.splitlines()]
+
+
+def test_words_of_several_pieces_are_found_by_the_code_in_the_readme(
+    run_recipe: Recipe, use_run: Callable[..., str], tmp_path: Path
+) -> None:
+    generator = random.Random(0)
+    lines = []
+    for _ in range(200):
+        place = "".join(generator.choices("aeiou", k=generator.randint(3, 7))).title()
+        person = "".join(generator.choices("bdgkt", k=generator.randint(3, 7))).title()
+        for token in f"{person} {person[::-1]} went to {place} .".split():
+            kind = {person: "B-PERSON", person[::-1]: "I-PERSON", place: "B-PLACE"}.get(token, "O")
+            lines.append(f"{token} {kind}\n")
+        lines.append("\n")
+    (tmp_path / "words.conll").write_text("".join(lines))
+    finished = run_recipe(
+        "token_classification", "--dataset", tmp_path / "words.conll", "--run-id", "a",
+        "--train.epochs", "3", "--overlap", "8", "--shape.vocabulary", "60", *SMALL,
+    )  # fmt: skip
+    assert finished.status == 0, finished.err
+    run = tmp_path / "results/runs/token_classification/a"
+    assert "Tokens are words." in (run / "README.md").read_text(encoding="utf-8")
+    tokenizer = AutoTokenizer.from_pretrained(run / "model")
+    table = pandas.read_parquet(run / "predictions/test.parquet").iloc[:5]
+    found = []
+    for tokens, tags in zip(table["tokens"], table["predicted"], strict=True):
+        assert len(tokenizer.tokenize(" ".join(tokens))) > len(tokens)
+        change = ("Angela Merkel was born in Hamburg .", " ".join(tokens))
+        expected = [
+            (kind, " ".join(tokens[first : last + 1]))
+            for kind, first, last in get_entities(list(tags))
+        ]
+        assert printed_entities(use_run(run, change)) == expected
+        found += expected
+    assert {kind for kind, _ in found} == {"PERSON", "PLACE"}
 
 
 @pytest.mark.parametrize("method", ["full", "lora", "frozen"])

@@ -40,7 +40,7 @@ def write_dates(folder: Path, count: int) -> Path:
 
 
 def test_unseen_dates_are_translated_exactly_and_the_model_is_huggingfaces(
-    run_recipe: Recipe, tmp_path: Path
+    run_recipe: Recipe, use_run: Callable[..., str], tmp_path: Path
 ) -> None:
     finished = run_recipe(
         "translation", "--dataset", write_dates(tmp_path / "dates", 4000), "--run-id", "a",
@@ -88,7 +88,12 @@ def test_unseen_dates_are_translated_exactly_and_the_model_is_huggingfaces(
     with torch.no_grad():
         made = tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)
     assert made == [row["hypothesis"] for row in rows[:20]]
-    assert "exact match" in (run / "README.md").read_text(encoding="utf-8")
+    readme = (run / "README.md").read_text(encoding="utf-8")
+    low, high = test["exact_match"]["interval"]
+    shown = f"{test['exact_match']['value']:.1%} | {low:.1%}-{high:.1%} | `exact"
+    assert f"| exact match | {shown}" in readme
+    for row in rows[:3]:
+        assert use_run(run, ("'...'", repr(row["source"]))) == f"{[row['hypothesis']]}\n"
     assert not (run / "checkpoints").exists()
 
     # and it can be fine-tuned, from where it stands

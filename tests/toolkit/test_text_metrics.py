@@ -37,6 +37,15 @@ def test_chrf_is_sacrebleus() -> None:
     json.dumps(score)
 
 
+def test_translations_that_are_nearly_all_wrong_have_an_interval() -> None:
+    hypotheses, references = ["乙", "丙", "甲"], ["一", "二", "甲"]
+    score = chrf(hypotheses, references)
+    assert score["value"] == pytest.approx(sacrebleu.corpus_chrf(hypotheses, [references]).score)
+    low, high = score["interval"]
+    assert low == 0.0 < score["value"] < high
+    assert chrf(["乙", "丙"], ["一", "二"])["interval"] == [0.0, 0.0]
+
+
 def test_the_corpus_score_is_not_the_mean_of_sentences() -> None:
     sentences = sentence_scores(HYPOTHESES, REFERENCES, "zh")
     assert sum(sentences["bleu"]) / 3 == pytest.approx(52.54, abs=0.005)

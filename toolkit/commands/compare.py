@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--title", default="Comparison", help="heading of the report")
     parser.add_argument(
-        "--no-examples", action="store_true", help="leave the test texts out of the report"
+        "--no-examples", action="store_true", help="leave the test examples out of the report"
     )
     parser.add_argument(
         "--force",

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from toolkit.compare import Comparison, Pair
 from toolkit.report import wording
+from toolkit.report.example_kind import ExampleKind, example_kind
 from toolkit.report.examples import ExampleDraw, draw_examples
+from toolkit.report.time_to_accuracy import TimeToAccuracy, time_to_accuracy
 from toolkit.report.verdict import Verdict, majority, verdict
 from toolkit.run_results import SavedRun
 
@@ -29,16 +31,19 @@ class Fact:
 class Report:
     """A comparison with its verdict in words, the examples drawn and the facts to repeat it.
 
-    `examples` is None when the test texts were left out or never recorded; `examples_left_out` says
-    why. `command` is the command that makes the report again, where it is known.
+    `kind` is what the test examples are. `examples` is None when they were left out or never
+    recorded; `examples_left_out` says why. `time_to_accuracy` is None where no run recorded it.
+    `command` is the command that makes the report again, where it is known.
     """
 
     title: str
     comparison: Comparison
+    kind: ExampleKind
     verdict: Verdict
     comparability: list[str]
     notes: list[str]
     shown_pairs: list[Pair]
+    time_to_accuracy: TimeToAccuracy | None
     examples: ExampleDraw | None
     examples_left_out: str | None
     data_facts: list[Fact]
@@ -53,20 +58,23 @@ def build_report(
     command: str | None = None,
 ) -> Report:
     """Put a comparison into words and draw its examples."""
+    kind, aligned = example_kind(comparison), comparison.aligned
     examples, left_out = None, None
     if not show_examples:
-        left_out = "The test texts are left out of this report on request."
-    elif comparison.aligned.texts is None:
-        left_out = "The runs recorded no test texts."
+        left_out = f"The test {kind.plural} are left out of this report on request."
+    elif aligned.texts is None and aligned.images is None:
+        left_out = f"The runs recorded no test {kind.plural}."
     else:
         examples = draw_examples(comparison)
     return Report(
         title=title,
         comparison=comparison,
+        kind=kind,
         verdict=verdict(comparison),
         comparability=_comparability(comparison),
-        notes=_notes(comparison),
+        notes=_notes(comparison, kind),
         shown_pairs=_shown_pairs(comparison),
+        time_to_accuracy=time_to_accuracy(comparison),
         examples=examples,
         examples_left_out=left_out,
         data_facts=_data_facts(comparison),
@@ -94,6 +102,12 @@ def _comparability(comparison: Comparison) -> list[str]:
         f"Labels in the test set: {wording.listed(counts)}. Always answering {name!r} would score "
         f"{wording.percent(share)}."
     )
+    budgets = {row.run.max_seconds for row in comparison.rows}
+    if len(budgets) == 1 and (budget := budgets.pop()) is not None:
+        lines.append(
+            f"All runs had the same budget of {budget:,g} seconds of training (evaluations do not "
+            "count); how many steps that is depends on model and machine."
+        )
     return lines
 
 
@@ -103,7 +117,7 @@ def _shown_pairs(comparison: Comparison) -> list[Pair]:
     return [pair for pair in comparison.pairs if pair.first == 0]
 
 
-def _notes(comparison: Comparison) -> list[str]:
+def _notes(comparison: Comparison, kind: ExampleKind) -> list[str]:
     """How the numbers in the table came about."""
     pairs = len(comparison.pairs)
     family = f"over all {pairs} pairs" if pairs > 1 else "(a single pair: nothing to adjust)"
@@ -118,10 +132,7 @@ def _notes(comparison: Comparison) -> list[str]:
         '"Best other" is the run with the highest accuracy among the others.',
         "Differences of accuracy: Bonett and Price's 95% interval for paired proportions. "
         "Intervals are those of each pair by itself; only the p values are adjusted.",
-        "Training time counts the training steps with the preparation of their batches (for frozen "
-        "features and TF-IDF: the features of the training texts and the fit with the chosen "
-        "penalty); tokenisation, evaluation, checkpoints and the search for a penalty are not in "
-        "it.",
+        kind.training_time,
         f"One training run per row ({seed_words}): the intervals tell how much another test set "
         "would change the numbers, not how much another seed would.",
     ]

@@ -9,6 +9,7 @@ from typing import Any
 from toolkit.compare import ALPHA, Comparison, Pair, Row
 from toolkit.json_values import without_nan
 from toolkit.report.content import Fact, Report
+from toolkit.report.example_kind import TEXTS
 from toolkit.stats import Estimate
 
 SCHEMA_VERSION = 1
@@ -28,6 +29,7 @@ def as_document(report: Report) -> dict[str, Any]:
         },
         "test_set": {
             "examples": comparison.n,
+            "kind": report.kind.plural,
             "label_counts": comparison.label_counts(),
             "facts": _facts(report.data_facts),
         },
@@ -43,6 +45,7 @@ def as_document(report: Report) -> dict[str, Any]:
             },
             "notes": report.notes,
         },
+        "time_to_accuracy": _time_to_accuracy(report),
         "learning_curve": [
             {
                 "name": series.name,
@@ -92,6 +95,7 @@ def _row(comparison: Comparison, row: Row) -> dict[str, Any]:
         "recipe": run.summary.get("recipe"),
         "seed": run.summary.get("seed"),
         "command": run.summary.get("command"),
+        "max_seconds": run.max_seconds,
         **{
             name: without_nan(run.section(name))
             for name in ("model", "data", "training", "environment")
@@ -131,6 +135,19 @@ def _pair(comparison: Comparison, pair: Pair) -> dict[str, Any]:
     }
 
 
+def _time_to_accuracy(report: Report) -> dict[str, Any] | None:
+    times = report.time_to_accuracy
+    if times is None:
+        return None
+    if times.left_out is not None:
+        return {"left_out": times.left_out}
+    titles = [row.title for row in report.comparison.rows]
+    return {
+        f"{level:g}": dict(zip(titles, seconds, strict=True))
+        for level, seconds in times.seconds.items()
+    }
+
+
 def _facts(facts: list[Fact]) -> dict[str, Any]:
     return {fact.name: fact.value if fact.value is not None else fact.by_run for fact in facts}
 
@@ -143,7 +160,7 @@ def _examples(report: Report) -> dict[str, Any]:
         "examples": [
             {
                 "id": example.id,
-                "text": example.text,
+                "text" if report.kind is TEXTS else "image": example.shown,
                 "label": example.label,
                 "answers": [
                     {

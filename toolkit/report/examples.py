@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from toolkit.comparability import AlignedRuns
 from toolkit.compare import Comparison
 from toolkit.report import wording
 
@@ -25,10 +26,13 @@ class Answer:
 
 @dataclass(frozen=True)
 class Example:
-    """One test example with every run's answer, in the order of the table."""
+    """One test example with every run's answer, in the order of the table.
+
+    `shown` is its text, or the file and row of its image.
+    """
 
     id: str
-    text: str
+    shown: str
     label: str
     answers: list[Answer]
 
@@ -47,11 +51,11 @@ def draw_examples(
     """Draw `total` examples, `disagreeing` of them from those with different answers.
 
     First from the examples on which the runs disagree, then from all that are left. Long texts are
-    shortened. Raises ValueError when the runs recorded no texts.
+    shortened. Raises ValueError when the runs recorded neither texts nor images.
     """
     aligned = comparison.aligned
-    if aligned.texts is None:
-        raise ValueError("the runs recorded no texts")
+    if aligned.texts is None and aligned.images is None:
+        raise ValueError("the runs recorded neither texts nor images")
     rng = np.random.default_rng(seed)
     differ = np.flatnonzero((aligned.predictions != aligned.predictions[0]).any(axis=0))
     chosen = rng.choice(differ, min(disagreeing, len(differ)), replace=False).tolist()
@@ -61,15 +65,15 @@ def draw_examples(
     how = (
         f"Drawn by chance (seed {seed}), not picked: {forced} from the {len(differ):,} examples on "
         f"which the runs give different answers, {len(chosen) - forced} from all the others, so "
-        "disagreement is more frequent here than in the test set. "
-        f"Texts longer than {LONGEST_TEXT} characters are shortened (…)."
+        "disagreement is more frequent here than in the test set."
     )
+    if aligned.texts is not None:
+        how += f" Texts longer than {LONGEST_TEXT} characters are shortened (…)."
     return ExampleDraw([_example(comparison, row) for row in chosen], how)
 
 
 def _example(comparison: Comparison, row: int) -> Example:
     aligned = comparison.aligned
-    texts = aligned.texts or []
     answers = []
     for index, table_row in enumerate(comparison.rows):
         given = int(aligned.predictions[index, row])
@@ -84,7 +88,14 @@ def _example(comparison: Comparison, row: int) -> Example:
         )
     return Example(
         id=aligned.ids[row],
-        text=wording.shortened(texts[row], LONGEST_TEXT),
+        shown=_shown(aligned, row),
         label=aligned.label_names[aligned.labels[row]],
         answers=answers,
     )
+
+
+def _shown(aligned: AlignedRuns, row: int) -> str:
+    if aligned.texts is not None:
+        return wording.shortened(aligned.texts[row], LONGEST_TEXT)
+    assert aligned.images is not None
+    return aligned.images[row]

@@ -10,6 +10,8 @@ from rich.table import Table
 
 from toolkit.compare import Comparison
 from toolkit.report import wording
+from toolkit.report.example_kind import example_kind
+from toolkit.report.time_to_accuracy import TimeToAccuracy, time_to_accuracy
 from toolkit.report.verdict import verdict
 
 
@@ -20,6 +22,9 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         for reason in comparison.forced:
             console.print(f"  - {escape(reason)}")
     console.print(_table(comparison))
+    times = time_to_accuracy(comparison)
+    if times is not None and times.seconds:
+        console.print(_time_table(comparison, times))
     if comparison.curve:
         console.print(_curve_table(comparison))
     for caution in comparison.cautions:
@@ -32,7 +37,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
 
 
 def _table(comparison: Comparison) -> Table:
-    pairs = len(comparison.pairs)
+    pairs, kind = len(comparison.pairs), example_kind(comparison)
     adjusted = f", Holm over {pairs} pairs" if pairs > 1 else ""
     table = Table(
         caption=f"{comparison.n:,} test examples; [95% interval]; p: exact McNemar{adjusted}",
@@ -47,7 +52,7 @@ def _table(comparison: Comparison) -> Table:
         "accuracy",
         "macro F1",
         "parameters\n(trained)",
-        "training\n(tokens/s)",
+        f"training\n({kind.speed_unit})",
         "p against\nbest other",
     ):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -61,10 +66,26 @@ def _table(comparison: Comparison) -> Table:
             escape(wording.percent_with_interval(row.accuracy).replace(" [", "\n[")),
             escape(wording.percent_with_interval(row.macro_f1).replace(" [", "\n[")),
             f"{total}\n({trained})",
-            f"{duration}\n({wording.rate(training.get('tokens_per_second'))})",
+            f"{duration}\n({wording.rate(kind.speed(row.run))})",
             wording.p_value(row.p_best_other),
             style="bold" if row.significantly_best else None,
         )
+    return table
+
+
+def _time_table(comparison: Comparison, times: TimeToAccuracy) -> Table:
+    table = Table(
+        title="training time to an accuracy on validation",
+        title_justify="left",
+        box=box.HORIZONTALS,
+        pad_edge=False,
+    )
+    table.add_column("", overflow="fold")
+    for level in times.seconds:
+        table.add_column(wording.level(level), justify="right")
+    for place, row in enumerate(comparison.rows):
+        shown = (wording.seconds(seconds[place]) for seconds in times.seconds.values())
+        table.add_row(escape(row.title), *shown)
     return table
 
 

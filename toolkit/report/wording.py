@@ -25,6 +25,11 @@ def signed(difference: float) -> str:
     return "0.0" if float(written) == 0 else written.replace("-", "\N{MINUS SIGN}")
 
 
+def level(share: float) -> str:
+    """A round share: 0.9 -> "90%", 0.985 -> "98.5%"."""
+    return f"{100 * share:g}%"
+
+
 def percent_with_interval(estimate: Estimate) -> str:
     """Estimate of a share -> "84.3% [82.6, 85.9]"."""
     low, high = 100 * estimate.interval.low, 100 * estimate.interval.high
@@ -81,7 +86,7 @@ def seconds(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Tokens per second: 5231.7 -> "5,232"."""
+    """Tokens or images per second: 5231.7 -> "5,232"."""
     return MISSING if value is None else f"{value:,.0f}"
 
 

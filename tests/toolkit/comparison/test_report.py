@@ -236,8 +236,8 @@ def test_examples_of_small_sets_and_of_runs_that_agree(make_run):
     draw = draw_examples(compare_runs(runs, draws=50))
     assert len(draw.examples) == 3
     assert "0 from the 0 examples" in draw.how
-    assert len(draw.examples[0].text) == LONGEST_TEXT
-    assert draw.examples[0].text.endswith("长…")
+    assert len(draw.examples[0].shown) == LONGEST_TEXT
+    assert draw.examples[0].shown.endswith("长…")
 
 
 def test_texts_can_be_left_out(tie, make_run):
