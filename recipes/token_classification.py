@@ -35,6 +35,8 @@ class Config(TaggingDataConfig, FineTuningConfig, RunConfig):
     unknown_share: float = 0.0
     """Share of the tokens that training shows as unknown, so that the model goes by what stands
     around a name it has never seen."""
+    label_smoothing: float = 0.0
+    """Share of every label that is spread over all tags."""
     method: Method = "full"
     """Train all weights; train LoRA or DoRA updates; train the classifier alone; or train a small
     BERT from random weights, its vocabulary from the training sentences."""
@@ -64,7 +66,8 @@ def main(invocation: Invocation[Config]) -> None:
 
     limit = input_limit(config.max_length, tokenizer, model.config)
     data, windows = tokenize_words(data, tokenizer, limit, config.overlap)
-    objective, collate = TokenClassification(windows.longest), TaggingCollator(tokenizer)
+    objective = TokenClassification(windows.longest, config.label_smoothing)
+    collate = TaggingCollator(tokenizer)
     collate_training = TaggingCollator(tokenizer, config.unknown_share, config.seed)
     # Training sees windows; what counts is how many entities of whole sentences are found.
     metric = EntityMetric(SentenceTags(data.validation, windows.validation, data.label_names))

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from toolkit.config import check_range
 from toolkit.entity_metrics import count_entities, entities, scores
 from toolkit.evaluation import Outputs
 from toolkit.ignored_label import IGNORED
@@ -19,10 +20,16 @@ class TokenClassification:
 
     Args:
         width: tokens of the longest window of any split.
+        label_smoothing: share of every label that is spread over all tags, in training.
+
+    Raises:
+        UserError: a smoothing outside 0 to 1.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, label_smoothing: float = 0.0) -> None:
+        check_range("label_smoothing", label_smoothing, 0, 1)
         self.width = width
+        self.label_smoothing = label_smoothing
 
     def count(self, batch: Batch) -> list[int]:
         """Words whose label counts."""
@@ -32,7 +39,11 @@ class TokenClassification:
         """Summed cross entropy over these words."""
         logits = model(**model_inputs(batch)).logits.float()
         return F.cross_entropy(
-            logits.flatten(0, 1), batch["labels"].flatten(), ignore_index=IGNORED, reduction="sum"
+            logits.flatten(0, 1),
+            batch["labels"].flatten(),
+            ignore_index=IGNORED,
+            reduction="sum",
+            label_smoothing=self.label_smoothing,
         ).view(1)
 
     def outputs(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:

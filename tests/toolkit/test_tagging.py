@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from toolkit.errors import UserError
 from toolkit.ignored_label import IGNORED
 from toolkit.tagging import EntityMetric, SentenceTags, TokenClassification
 
@@ -37,6 +38,15 @@ def test_loss_and_predictions_are_of_the_labelled_words() -> None:
     assert objective.loss(FixedLogits(logits), batch).item() == pytest.approx(expected.item())
     outputs = objective.outputs(FixedLogits(logits), batch)
     assert outputs["loss"].sum().item() == pytest.approx(expected.item())
+    # Smoothed by hand, in training alone: 0.7 of the label, 0.3 spread over all three tags.
+    smoothed, logs = TokenClassification(7, 0.3), logits[counted].log_softmax(-1)
+    targets = 0.7 * F.one_hot(labels[counted], 3) + 0.1
+    by_hand = -(targets * logs).sum().item()
+    assert smoothed.loss(FixedLogits(logits), batch).item() == pytest.approx(by_hand, rel=1e-6)
+    plain = smoothed.outputs(FixedLogits(logits), batch)["loss"].sum().item()
+    assert plain == pytest.approx(expected.item())
+    with pytest.raises(UserError, match="label_smoothing 2"):
+        TokenClassification(7, 2)
     best = logits.argmax(-1)
     assert outputs["predictions"].tolist() == [
         [*best[0, [1, 3, 4]].tolist(), *[IGNORED] * 4], [int(best[1, 1]), *[IGNORED] * 6],
