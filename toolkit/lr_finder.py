@@ -153,17 +153,16 @@ def _print(result: RangeTest) -> None:
     for place in shown:
         table.add_row(f"{result.learning_rates[place]:.1e}", f"{result.smoothed[place]:.4f}")
     console.print(table)
-    console.print(
-        f"Lowest at {result.lowest:.1e}, falling fastest at {result.steepest:.1e}; the test ended "
-        f"because {result.stopped}."
-    )
     if result.suggestion is None:
         console.print(
             f"The loss never fell by {FALL:.0%}: nothing to suggest. Either nothing is learned in "
-            f"{STEPS} steps at any rate, or the batches are too small to tell."
+            f"{STEPS} steps at any rate, or the batches are too small to tell. The test ended "
+            f"because {result.stopped}."
         )
     else:
         console.print(
+            f"Lowest at {result.lowest:.1e}, falling fastest at {result.steepest:.1e}; the test "
+            f"ended because {result.stopped}.\n"
             f"To begin with: --train.learning_rate {result.suggestion:g} (a tenth of the rate with "
             "the lowest loss; the lowest loss itself is at the edge of what training bears)."
         )
