@@ -116,6 +116,7 @@ def test_answers_are_found_in_windows_and_the_model_is_huggingfaces(
         f"| test | {len(table)} | F1 | {test['f1']['value']:.4f} | {low:.4f}-{high:.4f} |" in readme
     )
     assert f"`{test['exact_match']['signature']}`" in readme
+    assert f"scores[0, 0] > {test['no_answer_threshold']} else" in readme
     assert (run / "plots/training.svg").stat().st_size > 0
     shown = '"展览在哪里举行？", "据介绍，展览在上海举行，从六月一日开始。"'
     fit = [row for row in table.itertuples() if len("".join(asked[row.id])) + 3 <= 18]
