@@ -11,6 +11,12 @@ classify = pipeline("text-classification", model="model", tokenizer="model")
 print(classify("房间很干净，服务也好。"))
 ```
 """,
+    "transformers, pairs": """```python
+from transformers import pipeline
+classify = pipeline("text-classification", model="model", tokenizer="model")
+print(classify({"text": "怎么退款？", "text_pair": "我想把钱退回来。"}))
+```
+""",
     "frozen": """```python
 import torch
 from safetensors.torch import load_file
@@ -70,6 +76,11 @@ with torch.no_grad():
 ```
 """,
 }
+_USES["frozen, pairs"] = (
+    _USES["frozen"]
+    .replace('["房间很干净，服务也好。"]', '["怎么退款？"], ["我想把钱退回来。"]')
+    .replace("one text", "one pair")
+)
 
 
 def describe_in_markdown(summary: dict[str, Any]) -> str:
@@ -79,7 +90,9 @@ def describe_in_markdown(summary: dict[str, Any]) -> str:
         summary: schema version 1, as in ``summary.json``.
     """
     model, data, training = summary["model"], summary["data"], summary["training"]
-    examples = "images" if summary["task"] == "image-classification" else "texts"
+    examples = "pairs" if data.get("pairs") else "texts"
+    if summary["task"] == "image-classification":
+        examples = "images"
     rows = [_table_row(split, summary[split]) for split in ("validation", "test")]
     labels = ", ".join(f"{index} = {name}" for index, name in enumerate(data["label_names"]))
     return "\n".join(
@@ -126,6 +139,7 @@ def _kind(model: dict[str, Any], examples: str) -> str:
         return "images of our own architecture" if own else "images"
     if model["implementation"] == "sklearn":
         return "sklearn"
-    if model["method"] == "frozen":
-        return "frozen"
-    return "LSTM" if "LSTM" in model["architecture"] else "transformers"
+    if "LSTM" in model["architecture"]:
+        return "LSTM"
+    kind = "frozen" if model["method"] == "frozen" else "transformers"
+    return f"{kind}, pairs" if examples == "pairs" else kind

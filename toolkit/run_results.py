@@ -203,7 +203,9 @@ def _label_ids(table: pyarrow.Table, column: str, num_labels: int, path: Path) -
 def _texts(table: pyarrow.Table) -> list[str] | None:
     if "text" not in table.column_names:
         return None
-    return ["" if text is None else str(text) for text in table["text"].to_pylist()]
+    shown = [name for name in ("text", "pair") if name in table.column_names]
+    rows = zip(*(table[name].to_pylist() for name in shown), strict=True)
+    return [" | ".join("" if text is None else str(text) for text in row) for row in rows]
 
 
 def _confidence(
