@@ -57,7 +57,7 @@ def main(invocation: Invocation[Config]) -> None:
     new_modules: list[str] = []
     if config.method == "from_scratch":
         name = "small BERT"
-        tokenizer = train_wordpiece(data.train["text"], config.shape.vocabulary)
+        tokenizer = train_wordpiece(data.training_texts(), config.shape.vocabulary)
         model = new_bert(
             config.shape, tokenizer, "sequence-classification", config.implementation,
             data.label_names,

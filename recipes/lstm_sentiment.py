@@ -51,7 +51,7 @@ def main(invocation: Invocation[Config]) -> None:
     check_range("dropout", config.dropout, 0, 1)
     for name in ("embedding_size", "hidden_size", "layers"):
         check_range(name, getattr(config, name), 1, 65536)
-    data = config.load_data()
+    data = config.load_single_texts()
 
     tokenizer = train_wordpiece(data.train["text"], config.vocabulary)
     data = tokenize(data, tokenizer, config.max_length)

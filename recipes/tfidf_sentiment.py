@@ -40,7 +40,7 @@ def main(invocation: Invocation[Config]) -> None:
     run = start_run(invocation, "tfidf_sentiment")
     config = run.config
     check_range("ngrams", config.ngrams, 1, 20)
-    data = config.load_data()
+    data = config.load_single_texts()
     run.begin()
 
     started = time.perf_counter()

@@ -11,6 +11,10 @@ _USES = {
 classify = pipeline("text-classification", model="model", tokenizer="model")
 print(classify("房间很干净，服务也好。"))
 """,
+    "transformers, pairs": """from transformers import pipeline
+classify = pipeline("text-classification", model="model", tokenizer="model")
+print(classify({"text": "怎么退款？", "text_pair": "我想把钱退回来。"}))
+""",
     "frozen": """import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
@@ -58,6 +62,11 @@ with torch.no_grad():
     print(model(**batch).logits.softmax(-1))
 """,
 }
+_USES["frozen, pairs"] = (
+    _USES["frozen"]
+    .replace('["房间很干净，服务也好。"]', '["怎么退款？"], ["我想把钱退回来。"]')
+    .replace("one text", "one pair")
+)
 
 
 def classification_readme(summary: dict[str, Any]) -> str:
@@ -67,7 +76,9 @@ def classification_readme(summary: dict[str, Any]) -> str:
         summary: schema version 1, as in ``summary.json``.
     """
     model, data = summary["model"], summary["data"]
-    examples = "images" if summary["task"] == "image-classification" else "texts"
+    examples = "pairs" if data.get("pairs") else "texts"
+    if summary["task"] == "image-classification":
+        examples = "images"
     labels = ", ".join(f"{index} = {name}" for index, name in enumerate(data["label_names"]))
     return run_readme(
         summary,
@@ -101,6 +112,7 @@ def _kind(model: dict[str, Any], examples: str) -> str:
         return "images of our own architecture" if own else "images"
     if model["implementation"] == "sklearn":
         return "sklearn"
-    if model["method"] == "frozen":
-        return "frozen"
-    return "LSTM" if "LSTM" in model["architecture"] else "transformers"
+    if "LSTM" in model["architecture"]:
+        return "LSTM"
+    kind = "frozen" if model["method"] == "frozen" else "transformers"
+    return f"{kind}, pairs" if examples == "pairs" else kind

@@ -26,9 +26,16 @@ Implementation = Literal["scratch", "hf"]
 
 # Weights that belong to one task. They may be absent from a checkpoint (they are what fine-tuning
 # learns) or be left over from another task. The pooler belongs to them: a checkpoint trained
-# without next-sentence prediction never had one.
+# without next-sentence prediction never had one. The first line has the names of BERT and of our
+# classes; the others those of DistilBERT, ELECTRA, ALBERT, DeBERTa, XLNet, XLM, BART and T5,
+# ModernBERT.
 TASK_WEIGHTS = re.compile(
-    r"(^|\.)(pooler|cls|classifier|qa_outputs|lm_head|score|masked_lm_head|next_sentence_head)\."
+    r"(^|\.)(pooler|cls|classifier|qa_outputs|lm_head|score|masked_lm_head|next_sentence_head"
+    r"|pre_classifier|vocab_transform|vocab_layer_norm|vocab_projector"
+    r"|discriminator_predictions|generator_predictions|generator_lm_head"
+    r"|predictions|sop_classifier|lm_predictions|mask_predictions"
+    r"|lm_loss|sequence_summary|logits_proj|pred_layer|classification_head|final_logits_bias"
+    r"|head(?=\.(dense|norm)\.)|decoder(?=\.(weight|bias)$))(\.|$)"
 )
 
 
@@ -278,7 +285,7 @@ def _check_loading(name: str, model: nn.Module, info: Any, allow_missing: bool) 
     """Compare the checkpoint's weights with the model's; returns the modules left new."""
     mismatched = {key: shapes for key, *shapes in info["mismatched_keys"]}
     missing = set(info["missing_keys"]) | set(mismatched)
-    wrong_missing = sorted(key for key in missing if not TASK_WEIGHTS.search(key))
+    wrong_missing = sorted(key for key in missing if not _is_of_task(model, key))
     wrong_extra = sorted(key for key in info["unexpected_keys"] if not TASK_WEIGHTS.search(key))
     if wrong_missing or wrong_extra:
         problem = _describe_mismatch(name, wrong_missing, wrong_extra, mismatched)
@@ -295,6 +302,13 @@ def _check_loading(name: str, model: nn.Module, info: Any, allow_missing: bool) 
     if dropped:
         notify(f"{name}: left out, of another task: {', '.join(dropped)}")
     return new
+
+
+def _is_of_task(model: nn.Module, key: str) -> bool:
+    """By its name, or because it lies outside the body that all tasks share."""
+    body = getattr(model, "base_model_prefix", "")
+    outside = hasattr(model, body) and not key.startswith(f"{body}.")
+    return outside or TASK_WEIGHTS.search(key) is not None
 
 
 def _describe_mismatch(

@@ -219,16 +219,18 @@ def draw_training(run: Run[Any], best_step: int | None, metric: str = "accuracy"
 def write_predictions(file: Path, rows: Any, scores: Scores) -> None:
     """One row per example: id, text or place of the image, label, prediction, probabilities, loss.
 
+    The second text of a pair comes after the first, as ``pair``.
+
     Args:
-        rows: with the columns id and label, and text or image.
+        rows: with the columns id and label, and text, text and pair, or image.
     """
     labels = np.asarray(rows["label"][:])
     truth = scores.probabilities[np.arange(len(labels)), labels]
-    shown = "text" if "text" in rows.column_names else "image"
+    shown = [name for name in ("text", "pair", "image") if name in rows.column_names]
     table = pyarrow.table(
         {
             "id": pyarrow.array(rows["id"][:], pyarrow.string()),
-            shown: pyarrow.array(rows[shown][:], pyarrow.string()),
+            **{name: pyarrow.array(rows[name][:], pyarrow.string()) for name in shown},
             "label": pyarrow.array(labels, pyarrow.int64()),
             "prediction": pyarrow.array(scores.predictions, pyarrow.int64()),
             "probabilities": pyarrow.array(list(scores.probabilities)),
@@ -254,6 +256,7 @@ def _summary(run: Run[Any], data: LabelledSplits, outcome: Outcome, task: str) -
         "data": {
             "dataset": data.summary["source"],
             **{f"{split}_examples": len(getattr(data, split)) for split in ("train", *SPLITS)},
+            **({"pairs": True} if "pair" in data.train.column_names else {}),
             "label_names": data.label_names,
             "hashes": data.summary["sha256"],
         },

@@ -176,7 +176,7 @@ def _load_predictions(path: Path, num_labels: int) -> Predictions:
     predictions = _label_ids(table, "prediction", num_labels, path)
     return Predictions(
         ids=ids,
-        texts=_strings(table, "text"),
+        texts=_strings(table, "text", "pair"),
         images=_strings(table, "image"),
         labels=_label_ids(table, "label", num_labels, path),
         predictions=predictions,
@@ -213,10 +213,13 @@ def _label_ids(table: pyarrow.Table, column: str, num_labels: int, path: Path) -
     return values
 
 
-def _strings(table: pyarrow.Table, column: str) -> list[str] | None:
-    if column not in table.column_names:
+def _strings(table: pyarrow.Table, *columns: str) -> list[str] | None:
+    """The first column as text, with what stands in the further ones that are there."""
+    if columns[0] not in table.column_names:
         return None
-    return ["" if value is None else str(value) for value in table[column].to_pylist()]
+    shown = [name for name in columns if name in table.column_names]
+    rows = zip(*(table[name].to_pylist() for name in shown), strict=True)
+    return [" | ".join("" if value is None else str(value) for value in row) for row in rows]
 
 
 def _confidence(

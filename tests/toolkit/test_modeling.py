@@ -62,6 +62,39 @@ def test_the_task_head_alone_may_be_new(
     assert len(said) <= 2
 
 
+SIZES = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+         "intermediate_size": 24}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "saved_as", "changes", "new"),
+    [
+        ("DistilBert", "ForMaskedLM", {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24},
+         ["classifier", "pre_classifier"]),
+        ("Electra", "ForPreTraining", {"embedding_size": 16}, ["classifier"]),
+        ("Albert", "ForPreTraining", {"embedding_size": 8}, ["classifier"]),
+        ("DebertaV2", "ForMaskedLM", {}, ["classifier", "pooler"]),
+        ("XLNet", "LMHeadModel", {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 24},
+         ["logits_proj", "sequence_summary"]),
+        ("Qwen2", "ForCausalLM", {"num_key_value_heads": 2}, ["score"]),
+    ],
+)  # fmt: skip
+def test_huggingfaces_other_heads_may_be_new_too(
+    tmp_path: Path, model: str, saved_as: str, changes: dict[str, int], new: list[str]
+) -> None:
+    sizes = SIZES if not {"dim", "d_model"} & set(changes) else {"vocab_size": 40}
+    config = getattr(transformers, f"{model}Config")(**sizes, **changes)
+    folder = tmp_path / model
+    getattr(transformers, f"{model}{saved_as}")(config).save_pretrained(folder)
+    loaded = load_pretrained(str(folder), HEAD, implementation="hf", label_names=["a", "b", "c"])
+    assert loaded.new_modules == new
+    weights = load_file(folder / "model.safetensors")
+    del weights[next(name for name in weights if ".0." in name and name.endswith("weight"))]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(UserError, match="1 weights of the model are not in it"):
+        load_pretrained(str(folder), HEAD, implementation="hf")
+
+
 def test_labels_replace_those_of_the_checkpoint(write_tiny_bert: WriteBert, tmp_path: Path) -> None:
     """Two labels there, three here: a classifier of the right size, named after the data."""
     folder = write_tiny_bert(tmp_path / "bert", head="BertForSequenceClassification")

@@ -17,8 +17,9 @@ class ClassificationCollator:
     """Pad a list of examples to the longest one, on the tokenizer's own side.
 
     Takes examples {input_ids, label, index}; gives int64 tensors input_ids and attention_mask
-    [batch, length], labels and index [batch]. token_type_ids (zeros: one text) come only where the
-    tokenizer's model takes them. `label` and `index` may be missing (prediction).
+    [batch, length], labels and index [batch]. token_type_ids (the examples' own, else zeros: one
+    text) come only where the tokenizer's model takes them. `label` and `index` may be missing
+    (prediction).
 
     Raises:
         UserError: the tokenizer has no padding token.
@@ -34,7 +35,9 @@ class ClassificationCollator:
         """One padded batch."""
         features: dict[str, list[list[int]]] = {"input_ids": [row["input_ids"] for row in examples]}
         if self.with_types:
-            features["token_type_ids"] = [[0] * len(ids) for ids in features["input_ids"]]
+            features["token_type_ids"] = [
+                row.get("token_type_ids") or [0] * len(row["input_ids"]) for row in examples
+            ]
         padded = self.tokenizer.pad(
             features, padding=True, return_attention_mask=True, return_tensors="pt"
         )

@@ -32,6 +32,21 @@ def label_column(columns: Sequence[str], asked: str | None, source: str) -> str:
     return _choose(columns, asked, LABEL_NAMES, "label", source)
 
 
+def pair_column(columns: Sequence[str], asked: str, text_name: str, source: str) -> str:
+    """The column of second texts, which is never guessed.
+
+    Raises:
+        UserError: no such column, or the one of the first texts.
+    """
+    found = _choose(columns, asked, (), "second text", source)
+    if found == text_name:
+        raise UserError(
+            f"--pair_column {asked}: this column holds the first text of every pair. Columns of "
+            f"{source}: {', '.join(columns)}. Name the first one with --text_column."
+        )
+    return found
+
+
 def _choose(
     columns: Sequence[str], asked: str | None, common: Sequence[str], kind: str, source: str
 ) -> str:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.errors import UserError
+
 if TYPE_CHECKING:
     from toolkit.data.text_classification import TextClassificationData
 
@@ -13,8 +15,13 @@ class TextDataConfig:
 
     dataset: str = "demo:reviews"
     """Hub name, file (csv, tsv, json, jsonl, parquet), folder of splits, or demo:reviews."""
+    hub_config: str | None = None
+    """Configuration of a data set on the Hub that has several."""
     text_column: str | None = None
     """Column with the text; null: found by its name."""
+    pair_column: str | None = None
+    """Column with a second text, where pairs are classified (premise and hypothesis); null: none.
+    """
     label_column: str | None = None
     """Column with the label; null: found by its name."""
     validation_file: str | None = None
@@ -30,7 +37,8 @@ class TextDataConfig:
     split_seed: int = 0
     """Seed of splits that are made; apart from --seed, so that all runs test on the same rows."""
     keep_leaks: bool = False
-    """Keep training rows whose text also stands in validation or test; they are removed if not."""
+    """Keep training rows whose text (or pair) also stands in validation or test; they are removed
+    if not."""
 
     def load_data(self) -> "TextClassificationData":
         """Read, check and split the data.
@@ -42,7 +50,9 @@ class TextDataConfig:
 
         return load_text_classification(
             self.dataset,
+            hub_config=self.hub_config,
             text_column=self.text_column,
+            pair_column=self.pair_column,
             label_column=self.label_column,
             validation_file=self.validation_file,
             test_file=self.test_file,
@@ -52,3 +62,16 @@ class TextDataConfig:
             split_seed=self.split_seed,
             keep_leaks=self.keep_leaks,
         )
+
+    def load_single_texts(self) -> "TextClassificationData":
+        """`load_data`, for a model that cannot tell two texts of a row apart.
+
+        Raises:
+            UserError: whatever is wrong with the data, or pairs are asked for.
+        """
+        if self.pair_column is not None:
+            raise UserError(
+                f"--pair_column {self.pair_column}: this recipe reads one text a row. Pairs are "
+                "for recipes/text_classification.py; leave --pair_column out here."
+            )
+        return self.load_data()

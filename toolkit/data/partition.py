@@ -11,7 +11,8 @@ from toolkit.errors import UserError
 def remove_leaks(splits: dict[str, LabelledRows], keep: bool) -> dict[str, dict[str, int]]:
     """Take rows that stand in a given held-out split out of `splits["train"]`; count them.
 
-    Validation texts that stand in a given test split are counted only: a given split is used whole.
+    A pair of texts stands there where both do, in one row and in this order. Validation texts that
+    stand in a given test split are counted only: a given split is used whole.
 
     Raises:
         UserError: no training row would be left.
@@ -19,6 +20,7 @@ def remove_leaks(splits: dict[str, LabelledRows], keep: bool) -> dict[str, dict[
     report = {}
     leaked: set[int] = set()
     train = splits["train"]
+    kind = "text" if train.pairs is None else "pair"
     for name in HELD_OUT:
         if name not in splits:
             continue
@@ -35,8 +37,8 @@ def remove_leaks(splits: dict[str, LabelledRows], keep: bool) -> dict[str, dict[
             other = overlap.opposite_label
             labels = f", {other} with another label" if other else ""
             notify(
-                f"warning: {overlap.normalized} of {len(splits[name])} {name} texts also stand in "
-                f"the training rows ({overlap.exact} letter for letter{labels}); "
+                f"warning: {overlap.normalized} of {len(splits[name])} {name} {kind}s also stand "
+                f"in the training rows ({overlap.exact} letter for letter{labels}); "
                 f"{count_rows(len(overlap.training_rows))} of training "
                 f"{'kept' if keep else 'removed'}."
             )
@@ -44,10 +46,10 @@ def remove_leaks(splits: dict[str, LabelledRows], keep: bool) -> dict[str, dict[
         shared = find_overlap(splits["validation"], splits["test"]).normalized
         report["test"]["in_validation_normalized"] = shared
         if shared:
-            notify(f"warning: {shared} test texts also stand in the validation rows.")
+            notify(f"warning: {shared} test {kind}s also stand in the validation rows.")
     if leaked and not keep:
         if len(leaked) == len(train):
-            raise UserError("every training text also stands in the validation or test rows.")
+            raise UserError(f"every training {kind} also stands in the validation or test rows.")
         splits["train"] = train.select([i for i in range(len(train)) if i not in leaked])
     return report
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -10,10 +11,11 @@ import datasets
 
 from toolkit.console import notify
 from toolkit.data.columns import label_column as find_label_column
+from toolkit.data.columns import pair_column as find_pair_column
 from toolkit.data.columns import text_column as find_text_column
 from toolkit.data.files import Table
 from toolkit.data.labels import class_counts, label_name, label_order
-from toolkit.data.splits import Labelled, is_blank, normalized
+from toolkit.data.splits import Content, Labelled, is_blank, normalized, normalized_pair
 from toolkit.errors import UserError
 
 HELD_OUT = ("validation", "test")
@@ -21,14 +23,23 @@ HELD_OUT = ("validation", "test")
 
 @dataclass(frozen=True)
 class LabelledRows(Labelled):
-    """Rows of one split while they are checked; a missing label is "" until cleaned."""
+    """Rows of one split while they are checked; a missing label is "" until cleaned.
+
+    `columns` names those of text, second text (of pairs) and label, in this order.
+    """
 
     ids: list[str]
     place: Callable[[int], str]  # of an original row, for messages
     rows: list[int]  # original row of each, 0-based
-    columns: tuple[str, str]
+    columns: tuple[str, ...]
     class_names: list[str] | None  # where the source itself names its classes
     dropped: dict[str, int] = field(default_factory=dict)
+    pairs: Sequence[str] | None = None  # the second text of every row
+
+    @property
+    def contents(self) -> Sequence[Content]:
+        """The texts; of pairs both texts of every row."""
+        return self.texts if self.pairs is None else list(zip(self.texts, self.pairs, strict=True))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -42,6 +53,7 @@ class LabelledRows(Labelled):
             keys=[self.keys[i] for i in indices],
             labels=[self.labels[i] for i in indices],
             rows=[self.rows[i] for i in indices],
+            pairs=None if self.pairs is None else [self.pairs[i] for i in indices],
         )
 
     def class_counts(self, names: list[str]) -> dict[str, int]:
@@ -54,20 +66,28 @@ class LabelledRows(Labelled):
         return [position[label] for label in self.labels]
 
     def to_dataset(self, names: list[str]) -> datasets.Dataset:
-        """Columns id (str), text (str), label (int)."""
-        features = datasets.Features(
-            {
-                "id": datasets.Value("string"),
-                "text": datasets.Value("string"),
-                "label": datasets.Value("int64"),
-            }
+        """Columns id (str), text (str), pair (str; of pairs only), label (int)."""
+        columns: dict[str, Sequence[str | int]] = {"id": self.ids, "text": self.texts}
+        if self.pairs is not None:
+            columns["pair"] = self.pairs
+        kinds = dict.fromkeys(columns, datasets.Value("string")) | {
+            "label": datasets.Value("int64")
+        }
+        return datasets.Dataset.from_dict(
+            {**columns, "label": self.label_ids(names)}, features=datasets.Features(kinds)
         )
-        columns = {"id": self.ids, "text": self.texts, "label": self.label_ids(names)}
-        return datasets.Dataset.from_dict(columns, features=features)
 
 
-def read_rows(table: Table, text_column: str | None, label_column: str | None) -> LabelledRows:
+def read_rows(
+    table: Table,
+    text_column: str | None,
+    label_column: str | None,
+    pair_column: str | None = None,
+) -> LabelledRows:
     """Texts, label names and ids of a table.
+
+    Args:
+        pair_column: of the second text of every row; None: single texts.
 
     Raises:
         UserError: no such column, or a cell that is no text or no label; names the row.
@@ -75,46 +95,70 @@ def read_rows(table: Table, text_column: str | None, label_column: str | None) -
     columns = list(table.columns)
     text_name = find_text_column(columns, text_column, table.source)
     label_name_ = find_label_column(columns, label_column, table.source)
-    texts, ids, labels = [], [], []
-    for row, (text, label) in enumerate(
-        zip(table.columns[text_name], table.columns[label_name_], strict=True)
-    ):
-        text = "" if text is None else text
-        if not isinstance(text, str):
-            raise UserError(f"{table.place(row)}: {text_name} is {text!r:.60}, expected a text.")
-        try:
-            ids.append(f"{hashlib.sha256(text.encode()).hexdigest()[:12]}-{row + 1}")
-            labels.append(label_name(label) or "")
-        except UnicodeEncodeError as error:
-            raise UserError(
-                f"{table.place(row)}: {text_name} holds half a character (a surrogate, character "
-                f"{error.start + 1})."
-            ) from error
-        except ValueError as error:
-            raise UserError(f"{table.place(row)}: {label_name_} is {error}.") from error
-        texts.append(text)
+    texts = _read_texts(table, text_name)
+    labels = _read_labels(table, label_name_)
+    names: tuple[str, ...] = (text_name, label_name_)
+    pairs, keys, hashed = None, list(map(normalized, texts)), texts
+    if pair_column is not None:
+        pair_name = find_pair_column(columns, pair_column, text_name, table.source)
+        names = (text_name, pair_name, label_name_)
+        pairs = _read_texts(table, pair_name)
+        keys = list(map(normalized_pair, texts, pairs))
+        hashed = [json.dumps(both, ensure_ascii=False) for both in zip(texts, pairs, strict=True)]
     return LabelledRows(
-        ids=ids,
+        ids=[
+            f"{hashlib.sha256(content.encode()).hexdigest()[:12]}-{row}"
+            for row, content in enumerate(hashed, start=1)
+        ],
         texts=texts,
-        keys=list(map(normalized, texts)),
+        keys=keys,
         labels=labels,
         place=table.place,
         rows=list(range(len(texts))),
-        columns=(text_name, label_name_),
+        columns=names,
         class_names=table.class_names.get(label_name_),
+        pairs=pairs,
     )
 
 
+def _read_texts(table: Table, column: str) -> list[str]:
+    """Cells of a column; missing ones are empty."""
+    texts = ["" if cell is None else cell for cell in table.columns[column]]
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise UserError(f"{table.place(row)}: {column} is {text!r:.60}, expected a text.")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise UserError(
+                f"{table.place(row)}: {column} holds half a character (a surrogate, character "
+                f"{error.start + 1})."
+            ) from error
+    return texts
+
+
+def _read_labels(table: Table, column: str) -> list[str]:
+    """Label names of a column; missing ones are empty."""
+    labels = []
+    for row, cell in enumerate(table.columns[column]):
+        try:
+            labels.append(label_name(cell) or "")
+        except ValueError as error:
+            raise UserError(f"{table.place(row)}: {column} is {error}.") from error
+    return labels
+
+
 def clean(split: LabelledRows, name: str, splits_given: bool) -> LabelledRows:
-    """The rows that have both a text and a label.
+    """The rows that have a text (of pairs both texts) and a label.
 
     Raises:
         UserError: a given held-out split has others; it must be measured whole.
     """
-    blank = [i for i, text in enumerate(split.texts) if is_blank(text)]
+    blank = _blank_rows(split)
     unlabelled = [i for i, label in enumerate(split.labels) if not label]
+    text = "text" if split.pairs is None else f"text in {split.columns[0]} or {split.columns[1]}"
     if name in HELD_OUT and (blank or unlabelled):
-        wrong, what = (blank, "text") if blank else (unlabelled, "label")
+        wrong, what = (blank, text) if blank else (unlabelled, "label")
         raise UserError(
             f"{split.place(split.rows[wrong[0]])}: no {what}. {len(wrong)} of {len(split)} {name} "
             f"rows have none; a {name} set is used whole, so remove or complete them."
@@ -124,13 +168,19 @@ def clean(split: LabelledRows, name: str, splits_given: bool) -> LabelledRows:
         which = "training" if splits_given else "the data"
         counts = [
             f"{count_rows(len(missing))} without {what}"
-            for missing, what in ((blank, "text"), (unlabelled, "label"))
+            for missing, what in ((blank, text), (unlabelled, "label"))
             if missing
         ]
         first = split.place(min(left_out))
         notify(f"left out of {which}: {' and '.join(counts)} (the first: {first}).")
     kept = split.select([i for i in range(len(split)) if i not in left_out])
     return replace(kept, dropped={"without_text": len(blank), "without_label": len(unlabelled)})
+
+
+def _blank_rows(split: LabelledRows) -> list[int]:
+    """Rows without a text; of pairs those that lack either."""
+    columns = [split.texts] if split.pairs is None else [split.texts, split.pairs]
+    return [i for i, row in enumerate(zip(*columns, strict=True)) if any(map(is_blank, row))]
 
 
 def decide_label_names(splits: dict[str, LabelledRows]) -> list[str]:
@@ -144,7 +194,7 @@ def decide_label_names(splits: dict[str, LabelledRows]) -> list[str]:
     given = [label_name(name) or name for name in train.class_names or []]
     names = given or label_order(train.labels)
     found = set(train.labels)
-    where = f"column {train.columns[1]!r} of {train.place(0).rsplit(',', 1)[0]}"
+    where = f"column {train.columns[-1]!r} of {train.place(0).rsplit(',', 1)[0]}"
     if not found:
         raise UserError(f"no row with both a text and a label is left in {where}.")
     if len(found) == 1:

@@ -23,6 +23,11 @@ def normalized(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
+def normalized_pair(text: str, pair: str) -> str:
+    """Both texts `normalized`, apart by a line end, which no normalized text has."""
+    return f"{normalized(text)}\n{normalized(pair)}"
+
+
 def is_blank(text: str) -> bool:
     """True for texts that show nothing: empty, spaces of any width, zero width characters."""
     return not _INVISIBLE.sub("", text).strip()
@@ -87,6 +92,10 @@ def held_out_size(asked: int | None, available: int, num_classes: int) -> int:
     return size
 
 
+# What a row says, letter for letter: its text, or both of its texts.
+Content = str | tuple[str, str]
+
+
 @dataclass(frozen=True)
 class Labelled:
     """Texts with their `normalized` forms (keys) and labels, of equal length."""
@@ -94,6 +103,11 @@ class Labelled:
     texts: Sequence[str]
     keys: Sequence[str]
     labels: Sequence[str]
+
+    @property
+    def contents(self) -> Sequence[Content]:
+        """By which rows are told apart; `keys` are the normalized form of it."""
+        return self.texts
 
 
 @dataclass(frozen=True)
@@ -108,15 +122,15 @@ class Overlap:
 
 def find_overlap(train: Labelled, held_out: Labelled) -> Overlap:
     """Compare every held-out text with all training texts."""
-    exact = set(train.texts)
+    exact = set(train.contents)
     rows_of: dict[str, list[int]] = defaultdict(list)
     for row, key in enumerate(train.keys):
         rows_of[key].append(row)
     count_exact = count_normalized = count_opposite = 0
     training_rows: set[int] = set()
-    for text, key, label in zip(held_out.texts, held_out.keys, held_out.labels, strict=True):
+    for content, key, label in zip(held_out.contents, held_out.keys, held_out.labels, strict=True):
         same = rows_of.get(key, [])
-        count_exact += text in exact
+        count_exact += content in exact
         count_normalized += bool(same)
         count_opposite += any(train.labels[row] != label for row in same)
         training_rows.update(same)
@@ -129,16 +143,16 @@ def repetitions(rows: Labelled) -> dict[str, int]:
     for key, label in zip(rows.keys, rows.labels, strict=True):
         labels_of[key].add(label)
     return {
-        "exact": len(rows.texts) - len(set(rows.texts)),
+        "exact": len(rows.contents) - len(set(rows.contents)),
         "normalized": len(rows.texts) - len(labels_of),
         "texts_with_several_labels": sum(len(found) > 1 for found in labels_of.values()),
     }
 
 
-def split_hash(texts: Iterable[str], labels: Iterable[str]) -> str:
-    """SHA-256 over texts and label names in order: equal exactly where the rows are equal."""
+def split_hash(contents: Iterable[Content], labels: Iterable[str]) -> str:
+    """SHA-256 over contents and label names in order: equal exactly where the rows are equal."""
     digest = hashlib.sha256()
-    for text, label in zip(texts, labels, strict=True):
-        digest.update(json.dumps([text, label], ensure_ascii=False).encode("utf-8"))
+    for content, label in zip(contents, labels, strict=True):
+        digest.update(json.dumps([content, label], ensure_ascii=False).encode("utf-8"))
         digest.update(b"\n")
     return digest.hexdigest()

@@ -7,11 +7,14 @@ from typing import Any
 
 import datasets
 
+from toolkit.console import notify
 from toolkit.data.partition import make_splits, remove_leaks, sizes_to_make
 from toolkit.data.rows import (
     HELD_OUT,
+    LabelledRows,
     check_trained_labels,
     clean,
+    count_rows,
     decide_label_names,
     read_rows,
 )
@@ -24,10 +27,11 @@ __all__ = ["TextClassificationData", "load_text_classification", "tokenize"]
 
 @dataclass(frozen=True)
 class TextClassificationData:
-    """Three splits with the columns id (str), text (str) and label (int).
+    """Three splits with the columns id (str), text (str), pair (str) and label (int).
 
-    An id is a hash of the text and the row of the source: the same in every run on the same file.
-    `tokenize` adds input_ids and length. `summary` is what data.json records.
+    Only pairs of texts have the column pair. An id is a hash of the text (of both texts) and the
+    row of the source: the same in every run on the same file. `tokenize` adds input_ids and length.
+    `summary` is what data.json records.
     """
 
     train: datasets.Dataset
@@ -36,11 +40,18 @@ class TextClassificationData:
     label_names: list[str]  # in id order
     summary: dict[str, Any]
 
+    def training_texts(self) -> list[str]:
+        """All texts to train on, to learn a vocabulary from; of pairs both."""
+        names = [name for name in ("text", "pair") if name in self.train.column_names]
+        return [text for name in names for text in self.train[name]]
+
 
 def load_text_classification(
     dataset: str,
     *,
+    hub_config: str | None = None,
     text_column: str | None = None,
+    pair_column: str | None = None,
     label_column: str | None = None,
     validation_file: str | None = None,
     test_file: str | None = None,
@@ -55,14 +66,16 @@ def load_text_classification(
     Args:
         dataset: `demo:reviews`, a file (csv, tsv, json, jsonl, parquet, each also .gz), a folder of
             splits (train.csv, validation.csv, test.csv) or a data set on the Hub.
+        hub_config: which configuration of a data set on the Hub that has several.
         text_column, label_column: needed where the names do not tell.
+        pair_column: of the second text of every row; None: single texts.
         validation_file, test_file: splits that come from their own files.
         train_size: train on the first so many rows of a fixed stratified order, so that 500 are
             part of 1,000; validation and test do not change with it.
         validation_size, test_size: rows of these splits. Splits that the source does not have are
             made from its training rows, a tenth each by default.
         split_seed: seed of the splits and of the stratified order.
-        keep_leaks: keep training rows whose text is also in validation or test.
+        keep_leaks: keep training rows whose text (or pair) is also in validation or test.
 
     The label order is decided by the training rows (or by the data set itself where it names its
     classes). Training rows come in the stratified order, the others in the order of the source.
@@ -70,10 +83,17 @@ def load_text_classification(
     Raises:
         UserError: whatever is wrong with the data, with file and row.
     """
-    source = read_source(dataset, validation_file=validation_file, test_file=test_file)
+    source = read_source(
+        dataset, hub_config=hub_config, validation_file=validation_file, test_file=test_file
+    )
     rows = {
-        name: read_rows(table, text_column, label_column) for name, table in source.tables.items()
+        name: read_rows(table, text_column, label_column, pair_column)
+        for name, table in source.tables.items()
     }
+    files = {"validation": validation_file, "test": test_file}
+    unpublished = _without_published_labels(rows, [name for name in HELD_OUT if not files[name]])
+    for name in unpublished:
+        del rows[name]
     cleaned = {name: clean(split, name, source.splits_given) for name, split in rows.items()}
     names = decide_label_names(cleaned)
     overlap = remove_leaks(cleaned, keep_leaks)
@@ -90,17 +110,43 @@ def load_text_classification(
         "source": dataset,
         "columns": {name: list(split.columns) for name, split in rows.items()},
         "rows_read": source.rows_read or {name: len(split) for name, split in rows.items()},
-        "dropped": source.dropped | {name: split.dropped for name, split in cleaned.items()},
+        "dropped": source.dropped
+        | {name: split.dropped for name, split in cleaned.items()}
+        | unpublished,
         "repetitions_in_train": repetitions(cleaned["train"]),
         "overlap": overlap,
         "splits_made": made,
         "split_seed": split_seed,
         "sizes": {name: len(split) for name, split in splits.items()},
         "class_counts": {name: split.class_counts(names) for name, split in splits.items()},
-        "sha256": {name: split_hash(split.texts, split.labels) for name, split in splits.items()},
+        "sha256": {
+            name: split_hash(split.contents, split.labels) for name, split in splits.items()
+        },
     }
     return TextClassificationData(
         **{name: split.to_dataset(names) for name, split in splits.items()},
         label_names=names,
         summary=summary,
     )
+
+
+def _without_published_labels(
+    rows: dict[str, LabelledRows], names: list[str]
+) -> dict[str, dict[str, int]]:
+    """Held-out splits whose labels their authors keep (GLUE's test sets), and how many rows.
+
+    A file of the user's own that lacks its labels is a mistake, which `clean` refuses.
+
+    Args:
+        names: of the splits that came with the data set.
+    """
+    found = {}
+    for name in names:
+        split = rows.get(name)
+        if split is not None and split.class_names and not any(split.labels):
+            found[name] = {"without_label": len(split)}
+            notify(
+                f"the {name} set has no published labels ({count_rows(len(split))}): left out. "
+                f"{name} rows are taken out of the training rows."
+            )
+    return found

@@ -30,10 +30,15 @@ def tokenize(
     """Add the columns input_ids (list of int) and length (int) to every split.
 
     Texts are cut to min(max_length, tokenizer.model_max_length) tokens, special tokens included.
+    Pairs become one sequence, as the tokenizer joins them; of a long pair the longer text is cut
+    first. They get token_type_ids (list of int) besides, where the tokenizer's model takes them.
     The summary gains "tokenization": limit, rows cut, tokens lost, longest text and share of
     unknown tokens per split; what was cut and unknown tokens above 1 % are also said to the user.
     """
-    limit = length_limit(max_length, tokenizer)
+    pairs = "pair" in data.train.column_names
+    limit = length_limit(max_length, tokenizer, pairs=pairs)
+    if pairs:
+        _warn_of_joined_pairs(tokenizer)
     counts: dict[str, dict[str, Any]] = {}
     tokenized = {}
     for name in ("train", "validation", "test"):
@@ -46,12 +51,19 @@ def tokenize(
 
 
 def length_limit(
-    max_length: int, tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig | None = None
+    max_length: int,
+    tokenizer: PreTrainedTokenizerBase,
+    config: PretrainedConfig | None = None,
+    *,
+    pairs: bool = False,
 ) -> int:
     """The most tokens a text may have: the least of what is asked, the tokenizer's and the model's.
 
+    Args:
+        pairs: two texts share them.
+
     Raises:
-        UserError: nothing is left for the text beside the special tokens.
+        UserError: nothing is left for the text (for either text) beside the special tokens.
     """
     limits = [max_length]
     if tokenizer.model_max_length < _NO_LIMIT:
@@ -59,10 +71,11 @@ def length_limit(
     positions = usable_positions(config) if config is not None else None
     if positions is not None:
         limits.append(positions)
-    special = tokenizer.num_special_tokens_to_add()
-    if min(limits) <= special:
+    special = tokenizer.num_special_tokens_to_add(pair=pairs)
+    if min(limits) < special + 1 + pairs:
         raise UserError(
-            f"a length of {min(limits)} tokens leaves no room for text: {special} of them are "
+            f"a length of {min(limits)} tokens leaves no room for "
+            f"{'two texts' if pairs else 'text'}: {special} of them are "
             "special tokens. Raise --max_length."
         )
     return min(limits)
@@ -114,31 +127,49 @@ def check_tokenizer(tokenizer: PreTrainedTokenizerBase, vocab_size: int) -> None
 def encode_batch(
     batch: dict[str, list[Any]], tokenizer: PreTrainedTokenizerBase, limit: int
 ) -> dict[str, list[Any]]:
-    """Token ids of texts, cut to `limit`, with the lengths after and before cutting."""
-    texts = batch["text"]
-    ids = _token_ids(tokenizer, texts, truncation=False)
-    full_length = [len(row) for row in ids]
+    """Token ids of texts or pairs, cut to `limit`, with the lengths after and before cutting."""
+    columns = [batch[name] for name in ("text", "pair") if name in batch]
+    encoded = _encode(tokenizer, columns, truncation=False)
+    full_length = [len(row) for row in encoded["input_ids"]]
     long = [index for index, length in enumerate(full_length) if length > limit]
     if long:  # the tokenizer cuts, because it knows where its special tokens belong
-        cut = _token_ids(
-            tokenizer, [texts[index] for index in long], truncation=True, max_length=limit
+        cut = _encode(
+            tokenizer,
+            [[column[index] for index in long] for column in columns],
+            truncation="longest_first",
+            max_length=limit,
         )
-        for index, row in zip(long, cut, strict=True):
-            ids[index] = row
-    return {"input_ids": ids, "length": [len(row) for row in ids], "full_length": full_length}
+        for name, rows in cut.items():
+            for index, row in zip(long, rows, strict=True):
+                encoded[name][index] = row
+    length = [len(row) for row in encoded["input_ids"]]
+    return {**encoded, "length": length, "full_length": full_length}
 
 
-def _token_ids(
-    tokenizer: PreTrainedTokenizerBase, texts: list[str], **options: Any
-) -> list[list[int]]:
+def _encode(
+    tokenizer: PreTrainedTokenizerBase, columns: list[list[str]], **options: Any
+) -> dict[str, list[list[int]]]:
+    """input_ids; for pairs token_type_ids too, where the tokenizer's model takes them."""
+    with_types = len(columns) > 1 and "token_type_ids" in tokenizer.model_input_names
     encoded = tokenizer(
-        texts,
+        *columns,
         return_attention_mask=False,
-        return_token_type_ids=False,
+        return_token_type_ids=with_types,
         verbose=False,  # the lengths are reported by us
         **options,
     )
-    return list(encoded["input_ids"])
+    names = ("input_ids", "token_type_ids") if with_types else ("input_ids",)
+    return {name: list(encoded[name]) for name in names}
+
+
+def _warn_of_joined_pairs(tokenizer: PreTrainedTokenizerBase) -> None:
+    """GPT-2's tokenizer puts nothing between two texts."""
+    alone, joined = (tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True))
+    if alone == joined:
+        notify(
+            "warning: this tokenizer puts nothing between the two texts of a pair, so the model "
+            "cannot see where the second begins, unless your texts themselves show it."
+        )
 
 
 def _tokenize_split(

@@ -1,0 +1,99 @@
+"""Label your own texts, or pairs of texts, with any model that classifies.
+
+    accelerate launch recipes/text_classification.py --dataset tickets.csv --method lora
+    accelerate launch recipes/text_classification.py --dataset nli.csv --text_column premise
+        --pair_column hypothesis --model FacebookAI/roberta-base
+
+tickets.csv has the columns text and label, in any language; a file with other names says which.
+Models of an architecture that is not written here: --implementation hf. Offline, a minute on a
+laptop: --preset demo
+"""
+
+from dataclasses import dataclass, field
+
+from toolkit.config import Invocation, RunConfig
+from toolkit.data.collate import ClassificationCollator
+from toolkit.data.config import TextDataConfig
+from toolkit.data.text_classification import tokenize
+from toolkit.data.tokenization import input_limit
+from toolkit.data.tokenizer_training import train_wordpiece
+from toolkit.engine import fit
+from toolkit.entry import run_recipe
+from toolkit.evaluation import ClassificationMetric
+from toolkit.fine_tuning import FineTuningConfig, Method, save_trained
+from toolkit.frozen import fit_frozen
+from toolkit.loss_config import ClassificationLossConfig
+from toolkit.modeling import BertShape, load_tokenizer, new_bert
+from toolkit.outcome import (
+    Outcome,
+    describe_model,
+    describe_training,
+    finish_classification,
+    score_splits,
+)
+from toolkit.run import start_run
+
+
+@dataclass
+class Config(TextDataConfig, FineTuningConfig, ClassificationLossConfig, RunConfig):
+    """What to train on what."""
+
+    model: str = "google-bert/bert-base-multilingual-cased"
+    """Hub name or model folder, encoder or decoder; not used by --method from_scratch."""
+    max_length: int = 256
+    """Longer texts are cut to this many tokens, special tokens included; of a pair the longer text
+    first."""
+    method: Method = "full"
+    """Train all weights; train LoRA or DoRA updates; keep the model and fit logistic regression on
+    its mean-pooled features; or train a small BERT from random weights."""
+    shape: BertShape = field(default_factory=BertShape)
+    """For --method from_scratch."""
+
+
+def main(invocation: Invocation[Config]) -> None:
+    """Data, model, training, result: in this order."""
+    run = start_run(invocation, "text_classification")
+    config = run.config
+    data = config.load_data()
+
+    # A pretrained model brings its tokenizer; a new one learns its words from the training texts.
+    if config.method == "from_scratch":
+        name = "small BERT"
+        tokenizer = train_wordpiece(data.training_texts(), config.shape.vocabulary)
+        model = new_bert(
+            config.shape, tokenizer, "sequence-classification", config.implementation,
+            data.label_names,
+        )  # fmt: skip
+    else:
+        name = config.model
+        tokenizer = load_tokenizer(name)
+        head = "model" if config.method == "frozen" else "sequence-classification"
+        model, new_modules = config.load(
+            name, head, label_names=data.label_names, tokenizer=tokenizer
+        )
+        if config.method != "frozen":  # which trains no part of the model
+            model = config.choose_trained(model, config.method, new_modules)
+    described = describe_model(model, name, config.implementation, config.method)
+    data = tokenize(data, tokenizer, input_limit(config.max_length, tokenizer, model.config))
+    collate = ClassificationCollator(tokenizer)
+
+    # Train; the best checkpoint on validation is tested once.
+    if config.method == "frozen":
+        frozen = fit_frozen(run, model, data, collate)
+        frozen.save(run, model, tokenizer)
+        training, scores = frozen.training, frozen.scores
+        described |= frozen.parameters(model)
+    else:
+        objective = config.classification(data)
+        metric = ClassificationMetric(len(data.label_names))
+        result = fit(run, model, data, objective=objective, collate=collate, metric=metric)
+        training = describe_training(result) | objective.describe()
+        scores = score_splits(run, result, data, objective, collate)
+        save_trained(run, result.model, tokenizer)
+
+    title = config.title or f"{name}, {config.method}"
+    finish_classification(run, data, Outcome(title, described, training, scores))
+
+
+if __name__ == "__main__":
+    run_recipe(main, Config, __file__)
