@@ -54,6 +54,7 @@ def finish_tagging(
             **{f"{split}_examples": len(getattr(data, split)) for split in ("train", *SPLITS)},
             "label_names": data.label_names,
             "tokens": "characters" if _are_characters(data.train["tokens"][:]) else "words",
+            "space_piece_left_out": data.summary["tokenization"]["space_piece_left_out"],
             "hashes": data.summary["sha256"],
         },
         "training": describe_training(result),
@@ -138,6 +139,23 @@ _USES = {
     ),
 }
 
+_USES["characters of SentencePiece"] = """import torch
+from transformers import AutoModelForTokenClassification, AutoTokenizer
+model = AutoModelForTokenClassification.from_pretrained("model").eval()
+tokenizer = AutoTokenizer.from_pretrained("model")
+text = "她打算六月一日去上海旅行，带了一些美元。"
+# It has learned from Chinese characters without the piece that stands for a space before them.
+pieces = [tokenizer(character, add_special_tokens=False)["input_ids"] for character in text]
+pieces = [p[1:] if len(p) > 1 and "\u3400" <= c <= "\u9fff" else p for c, p in zip(text, pieces)]
+ids = [tokenizer.cls_token_id, *(i for piece in pieces for i in piece), tokenizer.sep_token_id]
+with torch.no_grad():
+    labels = model(torch.tensor([ids])).logits[0].argmax(-1)
+place = 1
+for character, piece in zip(text, pieces):
+    print(character, model.config.id2label[int(labels[place])])
+    place += len(piece)
+"""
+
 
 def _readme(summary: dict[str, Any]) -> str:
     model, data, test = summary["model"], summary["data"], summary["test"]
@@ -156,9 +174,15 @@ def _readme(summary: dict[str, Any]) -> str:
         f"{data['train_examples']:,} sentences of {data['dataset']}; tested on "
         f"{data['test_examples']:,}. Tokens are {data['tokens']}.",
         results=[*markdown_table(header, rows), "", *signatures([test["entity_f1"]])],
-        use=_USES[data["tokens"]],
+        use=_USES[_kind(data)],
         predictions="every tag",
     )
+
+
+def _kind(data: dict[str, Any]) -> str:
+    characters = data["tokens"] == "characters"
+    space_piece = characters and data["space_piece_left_out"]
+    return "characters of SentencePiece" if space_piece else str(data["tokens"])
 
 
 def _row(name: str, values: dict[str, Any], interval: str = "") -> list[str]:

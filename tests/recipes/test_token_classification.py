@@ -10,6 +10,8 @@ from typing import Any
 
 import pandas
 import pytest
+import tokenizers
+import transformers
 from seqeval.metrics import f1_score
 from seqeval.metrics.sequence_labeling import get_entities
 from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
@@ -200,3 +202,42 @@ def test_tags_that_are_none_are_refused(run_recipe: Recipe, tmp_path: Path) -> N
     assert finished.status == 2
     assert f"{file}, line 1: 'LOC' is no tag" in finished.error
     assert not (tmp_path / "results").exists()
+
+
+def test_a_sentencepiece_models_readme_gives_the_runs_own_tags(
+    run_recipe: Recipe, use_run: Callable[..., str], entities: Path, tmp_path: Path
+) -> None:
+    letters = sorted({*PLACES, *PEOPLE, *OTHER})
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "▁", "。", "▁。", *letters]
+    core = tokenizers.Tokenizer(
+        tokenizers.models.Unigram([(piece, -len(piece) / 10) for piece in pieces], unk_id=3)
+    )
+    core.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    core.post_processor = tokenizers.processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=core, bos_token="<s>", eos_token="</s>", pad_token="<pad>",
+        unk_token="<unk>", cls_token="<s>", sep_token="</s>",
+    )  # fmt: skip
+    assert tokenizer.tokenize("京") == ["▁", "京"]
+    folder = tmp_path / "model"
+    tokenizer.save_pretrained(folder)
+    config = transformers.BertConfig(
+        vocab_size=len(pieces), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=16, max_position_embeddings=64, pad_token_id=1, initializer_range=0.3,
+    )  # fmt: skip
+    transformers.BertModel(config).save_pretrained(folder)
+    finished = run_recipe(
+        "token_classification", "--dataset", entities, "--run-id", "a", "--model", folder,
+        "--train.epochs", "2", "--train.batch-size", "16", "--train.learning-rate", "0.01",
+        "--overlap", "6",
+    )  # fmt: skip
+    assert finished.status == 0, finished.err
+    run = tmp_path / "results/runs/token_classification/a"
+    table = pandas.read_parquet(run / "predictions/test.parquet").iloc[:6]
+    assert len({tag for tags in table["predicted"] for tag in tags}) > 2
+    for tokens, tags in zip(table["tokens"], table["predicted"], strict=True):
+        change = ("她打算六月一日去上海旅行，带了一些美元。", "".join(tokens))
+        printed = [line.split(" ") for line in use_run(run, change).splitlines()]
+        assert printed == [[token, tag] for token, tag in zip(tokens, tags, strict=True)]

@@ -120,6 +120,16 @@ def word_pieces(words: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> dic
     return pieces
 
 
+def leaves_out_space_piece(tokenizer: PreTrainedTokenizerBase) -> bool:
+    """True where a Chinese character by itself would begin with a piece that stands for a space.
+
+    SentencePiece models do so; `word_pieces` leaves that piece out, the pipelines of transformers
+    do not when they are given words.
+    """
+    ids = tokenizer("中", add_special_tokens=False, verbose=False)["input_ids"]
+    return tokenizer.convert_ids_to_tokens(ids)[0] in _BOUNDARY_MARKS
+
+
 def _is_chinese(word: str) -> bool:
     return "\u3400" <= word[:1] <= "\u9fff" or "\U00020000" <= word[:1] <= "\U0003ffff"
 
@@ -157,7 +167,12 @@ def tokenize_words(
         shown = ", ".join(f"{number:,} in {name}" for name, number in several.items())
         notify(f"sentences read in overlapping windows of {limit} tokens: {shown}.")
     summary = data.summary | {
-        "tokenization": {"max_length": limit, "overlap": overlap, "splits": counts}
+        "tokenization": {
+            "max_length": limit,
+            "overlap": overlap,
+            "space_piece_left_out": leaves_out_space_piece(tokenizer),
+            "splits": counts,
+        }
     }
     return dataclasses.replace(data, summary=summary), Windows(**windows)
 
