@@ -23,6 +23,7 @@ from toolkit.outcome import describe_model
 from toolkit.run import start_run
 from toolkit.text_samples import SampleWriter, SamplingSettings
 from toolkit.untrained import evaluate_untrained
+from toolkit.unused_settings import say_unused
 
 
 @dataclass
@@ -52,6 +53,7 @@ def main(invocation: Invocation[Config]) -> None:
     """Data, model, training, result: in this order."""
     run = start_run(invocation, "gpt2_generation")
     config = run.config
+    say_unused(run, config.method, trains=config.method != "frozen")
     config.samples.check()
     documents = config.load_data()
 

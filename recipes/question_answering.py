@@ -20,6 +20,7 @@ from toolkit.outcome import describe_model
 from toolkit.question_answering import AnswerExtraction, AnswerMetric, AnswerTexts
 from toolkit.question_answering_outcome import finish_question_answering
 from toolkit.run import start_run
+from toolkit.unused_settings import say_unused
 
 
 @dataclass
@@ -47,6 +48,7 @@ def main(invocation: Invocation[Config]) -> None:
     """Data, model, training, result: in this order."""
     run = start_run(invocation, "question_answering")
     config = run.config
+    say_unused(run, config.method)
     data = config.load_data()
 
     head = "question-answering"

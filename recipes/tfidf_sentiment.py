@@ -17,6 +17,7 @@ from toolkit.entry import run_recipe
 from toolkit.linear import describe_linear_training, fit_linear
 from toolkit.outcome import Outcome, finish_classification
 from toolkit.run import start_run
+from toolkit.unused_settings import say_unused
 
 # Inverse strength of the L2 penalty; the best on validation wins.
 PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -39,6 +40,7 @@ def main(invocation: Invocation[Config]) -> None:
     """Data, classifier, result."""
     run = start_run(invocation, "tfidf_sentiment")
     config = run.config
+    say_unused(run, "TF-IDF", trains=False)
     check_range("ngrams", config.ngrams, 1, 20)
     data = config.load_single_texts()
     run.begin()

@@ -20,6 +20,7 @@ from toolkit.outcome import describe_model
 from toolkit.run import start_run
 from toolkit.tagging import EntityMetric, SentenceTags, TokenClassification
 from toolkit.tagging_outcome import finish_tagging
+from toolkit.unused_settings import say_unused
 
 
 @dataclass
@@ -48,6 +49,7 @@ def main(invocation: Invocation[Config]) -> None:
     """Data, model, training, result: in this order."""
     run = start_run(invocation, "token_classification")
     config = run.config
+    say_unused(run, config.method)
     data = config.load_data()
 
     head = "token-classification"

@@ -73,7 +73,7 @@ def main(invocation: Invocation[Config]) -> None:
     """Data, model, training, result: in this order."""
     run = start_run(invocation, "translation")
     config = run.config
-    method = decide_method(config.model, config.method)
+    method = decide_method(run)
     keep_for_average(run, config.average)
     data = config.load_data()
 
@@ -92,7 +92,6 @@ def main(invocation: Invocation[Config]) -> None:
     model, tokenizer = translator.model, translator.tokenizer
     limit = input_limit(config.max_length, tokenizer, model.config)
     data = tokenize_pairs(data, tokenizer, limit, translator.prefix)
-    collate = TranslationCollator(tokenizer)
     objective = Translation(
         model, config.label_smoothing, config.generation, limit, config.translate_validation
     )
@@ -100,6 +99,7 @@ def main(invocation: Invocation[Config]) -> None:
     metric = TranslationMetric(tokenizer, references, config.target, config.select_by)
 
     # Train; the best weights on validation translate the test set once.
+    collate = TranslationCollator(tokenizer)
     task: Any = {"objective": objective, "collate": collate, "metric": metric}
     if method == "frozen":
         result, average = evaluate_untrained(run, model, data, **task), None

@@ -34,11 +34,14 @@ def keep_for_average(run: Run[Any], count: int) -> None:
         count: 0 averages nothing.
 
     Raises:
-        UserError: a count that is no number of checkpoints to average.
+        UserError: a count that is no number of checkpoints to average, or a moving average that
+            is kept already: what is saved beside it would be averaged, and compared with it.
     """
     if count < 0 or count == 1:
         raise UserError(f"--average {count}: expected 0 (no average) or at least 2 checkpoints")
     train = run.config.train
+    if count and train.ema is not None:
+        raise UserError(f"--average {count} and --train.ema {train.ema}: choose one average.")
     train.keep_checkpoints = max(train.keep_checkpoints, count)
 
 

@@ -13,6 +13,7 @@ import inspect
 import re
 import types
 import typing
+from argparse import SUPPRESS
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
@@ -114,10 +115,14 @@ ConfigT = TypeVar("ConfigT", bound=RunConfig)
 
 @dataclass(frozen=True)
 class Invocation(Generic[ConfigT]):
-    """A parsed command line: the configuration and, when resuming, the run it belongs to."""
+    """A parsed command line: the configuration and, when resuming, the run it belongs to.
+
+    ``given`` are the settings that stood on the command line itself, by their dotted names.
+    """
 
     config: ConfigT
     resume_from: Path | None
+    given: frozenset[str] = frozenset()
 
 
 def leaf_types(config_class: type, prefix: str = "") -> dict[str, Any]:
@@ -164,7 +169,9 @@ def parse_arguments(
         check_keys(content, config_class, where=str(file))
         if content:  # jsonargparse refuses a file of comments alone
             config_flags.append(f"--config={file}")
-    return Invocation(_parse(config_class, recipe_file, config_flags + flags.tokens), None)
+    given = {token[2:].partition("=")[0] for token in flags.tokens if token.startswith("--")}
+    config = _parse(config_class, recipe_file, config_flags + flags.tokens)
+    return Invocation(config, None, frozenset(given & set(known)))
 
 
 def load_config(config_class: type[ConfigT], file: Path) -> ConfigT:
@@ -356,8 +363,12 @@ def _show_own_settings_first(parser: Any, config_class: type) -> None:
         for place, base in reversed(list(enumerate(config_class.__mro__)))
         for name in inspect.get_annotations(base)
     }
+    nested = {name.split(".")[0] for name in leaf_types(config_class) if "." in name}
     for group in parser._action_groups:
         group._group_actions.sort(key=lambda action: places.get(action.dest, -1))
+        for action in group._group_actions:
+            if action.dest in nested:  # a file for one section alone
+                action.help = SUPPRESS
 
 
 def _refuse_null(config: RunConfig) -> None:

@@ -10,15 +10,19 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Depths:
-    """Depth of every parameter, by name: 0 embeddings, 1 to ``layers`` the layers, then the rest.
+    """Where every parameter lies, by name; encoder and decoder are counted each by itself.
 
-    The rest, at depth ``layers + 1``, is what comes after the last layer: a last norm, a pooler,
-    the head of the task. Where encoder and decoder have stacks of their own, both are counted from
-    1, and the shorter one's last layer lies as deep as that number says.
+    Args:
+        stacks: number of layers of every stack.
+        from_bottom: 0 embeddings, 1 the lowest layer and so on; what comes after the last layer (a
+            last norm, a pooler, the head of the task) lies one above the longest stack.
+        from_top: 0 what comes after the layers, 1 the last layer of a stack and so on; embeddings
+            lie one below the longest stack.
     """
 
-    layers: int
-    of: dict[str, int]
+    stacks: list[int]
+    from_bottom: dict[str, int]
+    from_top: dict[str, int]
 
 
 def parameter_depths(model: nn.Module) -> Depths | None:
@@ -34,24 +38,29 @@ def parameter_depths(model: nn.Module) -> Depths | None:
     stacks = {name for name, part in model.named_modules() if isinstance(part, nn.ModuleList)}
     embeddings = {name for name, part in model.named_modules() if isinstance(part, nn.Embedding)}
     places = {name: _layer_of(name, stacks) for name, _ in model.named_parameters()}
-    found = [place for place in places.values() if place is not None]
-    if not found:
+    sizes: dict[str, int] = {}
+    for place in places.values():
+        if place is not None:
+            sizes[place[0]] = max(sizes.get(place[0], 0), place[1])
+    if not sizes:
         return None
-    top, depths, before_layers = max(found) + 1, {}, True
+    beyond, before_layers = max(sizes.values()) + 1, True
+    from_bottom, from_top = {}, {}
     for name, place in places.items():
         before_layers = before_layers and place is None
         if place is not None:
-            depths[name] = place
+            stack, number = place
+            from_bottom[name], from_top[name] = number, sizes[stack] + 1 - number
         elif before_layers or name.rpartition(".")[0] in embeddings:
-            depths[name] = 0
+            from_bottom[name], from_top[name] = 0, beyond
         else:
-            depths[name] = top
-    return Depths(top - 1, depths)
+            from_bottom[name], from_top[name] = beyond, 0
+    return Depths(list(sizes.values()), from_bottom, from_top)
 
 
-def _layer_of(name: str, stacks: set[str]) -> int | None:
-    """``bert.layers.3.norm.weight -> 4``; None outside a list of layers."""
+def _layer_of(name: str, stacks: set[str]) -> tuple[str, int] | None:
+    """``bert.layers.3.norm.weight -> bert.layers, 4``; None outside a list of layers."""
     for number in re.finditer(r"\.(\d+)\.", name):
         if name[: number.start()] in stacks:
-            return int(number[1]) + 1
+            return name[: number.start()], int(number[1]) + 1
     return None

@@ -26,6 +26,7 @@ from toolkit.ema import WeightAverage
 from toolkit.errors import UserError
 from toolkit.evaluation import Metric, Outputs, predict
 from toolkit.first_batch import try_one_batch
+from toolkit.freezing import set_training_mode
 from toolkit.lr_finder import end_with_learning_rate
 from toolkit.objectives import Objective
 from toolkit.optimizers import build_optimizer
@@ -145,7 +146,7 @@ def _prepare(
 
 def _train(training: Training, store: CheckpointStore) -> None:
     """All steps that are left, with their evaluations and checkpoints."""
-    training.model.train()
+    set_training_mode(training.model)
     limit = training.run.config.train.max_seconds
     what, total = "training", training.total_steps
     if limit is not None:

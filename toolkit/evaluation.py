@@ -12,6 +12,7 @@ from accelerate.utils import gather_object, send_to_device
 from torch import Tensor, nn
 
 from toolkit.batching import Collate, Rows, evaluation_batches, load_batches, row_lengths
+from toolkit.freezing import set_training_mode
 from toolkit.metrics import classification_metrics
 from toolkit.objectives import Batch
 
@@ -109,7 +110,8 @@ def predict(
             parts.append({"index": rows, **arrays})
             if advance is not None:
                 advance(len(rows))
-    model.train(was_training)
+    if was_training:
+        set_training_mode(model)
     if accelerator.num_processes > 1:
         parts = gather_object(parts)
     return _in_row_order(parts, len(data))

@@ -33,11 +33,23 @@ def freeze_lowest(model: nn.Module, layers: int) -> None:
         raise UserError(
             f"--freeze_layers: {type(model).__name__} has no embeddings and layers to tell apart"
         )
-    if not 0 <= layers <= depths.layers:
+    most = min(depths.stacks)
+    if not 0 <= layers <= most:
+        sizes = " and ".join(map(str, depths.stacks))
         raise UserError(
-            f"--freeze_layers {layers}: the model has {depths.layers} layers, so expected a "
-            f"number from 0 (the embeddings alone) to {depths.layers}"
+            f"--freeze_layers {layers}: the model has {sizes} layers, so expected a "
+            f"number from 0 (the embeddings alone) to {most}"
         )
     for name, parameter in model.named_parameters():
-        if depths.of[name] <= layers:
+        if depths.from_bottom[name] <= layers:
             parameter.requires_grad_(False)
+
+
+def set_training_mode(model: nn.Module) -> None:
+    """`model.train()`, but what is frozen stays as it is: batch norms measure in training mode."""
+    model.train()
+    for part in model.modules():
+        if isinstance(part, nn.modules.batchnorm._BatchNorm):
+            own = list(part.parameters())
+            if own and not any(parameter.requires_grad for parameter in own):
+                part.eval()

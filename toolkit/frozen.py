@@ -14,7 +14,9 @@ from sklearn.preprocessing import Normalizer
 from torch import Tensor, nn
 
 from toolkit.batching import Collate
+from toolkit.dry_run import end_dry_run
 from toolkit.evaluation import Compute, predict
+from toolkit.first_batch import try_evaluation
 from toolkit.linear import LinearResult, describe_linear_training, fit_linear
 from toolkit.modeling import count_parameters
 from toolkit.objectives import Batch, model_inputs
@@ -73,6 +75,9 @@ def fit_frozen(
     Args:
         compute: ``features`` [batch, hidden] of a batch; None: `mean_pooled_features`, for texts.
     """
+    compute = compute or mean_pooled_features
+    if run.config.dry_run:
+        end_dry_run(try_evaluation(run, encoder, data.train, compute, collate))
     run.begin()
     # evaluation_mode: DistributedDataParallel takes no model without gradients.
     encoder = run.accelerator.prepare_model(encoder.requires_grad_(False), evaluation_mode=True)
@@ -84,7 +89,7 @@ def fit_frozen(
             outputs = predict(
                 encoder,
                 rows,
-                compute=compute or mean_pooled_features,
+                compute=compute,
                 collate=collate,
                 accelerator=run.accelerator,
                 batch_size=run.config.train.eval_batch_size,

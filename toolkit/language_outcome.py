@@ -27,7 +27,7 @@ from toolkit.objectives import Objective
 from toolkit.outcome import SPLITS, describe_training, draw_training
 from toolkit.progress import progress_bar
 from toolkit.run import Run, describe_run
-from toolkit.run_readme import markdown_table, run_readme, signatures
+from toolkit.run_readme import how_trained, markdown_table, run_readme, signatures
 
 BEFORE = "before training"
 
@@ -185,9 +185,10 @@ def _readme(summary: dict[str, Any]) -> str:
     model, data, training = summary["model"], summary["data"], summary["training"]
     return run_readme(
         summary,
-        about=f"{model['architecture']} ({model['name']}, method {model['method']}), trained on "
-        f"{data['train_documents']:,} documents of {data['dataset']} in {training['steps']:,} "
-        "steps.",
+        about=how_trained(
+            model, f"{data['train_documents']:,} documents of {data['dataset']}", training["steps"]
+        )
+        + ".",
         results=[
             *markdown_table(("(95% interval)", "validation", "test"), _rows(summary)),
             "",

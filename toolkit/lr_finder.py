@@ -17,7 +17,8 @@ from rich.table import Table
 from toolkit.console import console, is_main_process, notify
 from toolkit.disk import write_whole
 from toolkit.environment import command_line
-from toolkit.errors import RecipeEnds
+from toolkit.errors import RecipeEnds, UserError
+from toolkit.freezing import set_training_mode
 from toolkit.plots import learning_rate_curve, save_figure
 from toolkit.progress import progress_bar
 from toolkit.training_steps import NotFiniteError, Training, train_step, training_steps
@@ -29,6 +30,8 @@ BROKEN = 2.0
 """The test ends where the smoothed loss is so many times the lowest one."""
 FALL = 0.05
 """A loss that never falls by this share of its first value is taken for one that does not fall."""
+UNSTEADY = 10
+"""Steps after which the smoothed loss is steady enough to read a slope off."""
 CAUTION = 10.0
 """The rate to begin with is that of the lowest loss divided by this."""
 
@@ -74,7 +77,8 @@ def conclude(rates: list[float], losses: list[float], stopped: str) -> RangeTest
     smoothed = smooth(losses)
     lowest = int(np.argmin(smoothed))
     slopes = np.gradient(smoothed, np.log(rates))
-    steepest = int(np.argmin(slopes[: lowest + 1]))
+    first = min(UNSTEADY, lowest)  # before that the average follows single batches
+    steepest = first + int(np.argmin(slopes[first : lowest + 1]))
     fell = smoothed[lowest] < (1 - FALL) * smoothed[0]
     return RangeTest(
         learning_rates=rates,
@@ -94,13 +98,18 @@ def end_with_learning_rate(training: Training) -> NoReturn:
     there is no run.
 
     Raises:
-        RecipeEnds: always.
+        RecipeEnds: when it is done.
+        UserError: the folder cannot be made.
     """
-    result = conclude(*_raise_the_rate(training))
     run = training.run
+    folder = run.directory.with_name(f"lr-finder-{run.directory.name}")
     if is_main_process():
-        folder = run.directory.with_name(f"lr-finder-{run.directory.name}")
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot make the folder {folder}: {error.strerror}") from None
+    result = conclude(*_raise_the_rate(training))
+    if is_main_process():
         document = {"command": command_line(), **asdict(result)}
         write_whole(folder / "learning_rates.json", json.dumps(document, indent=2) + "\n")
         points = list(zip(result.learning_rates, result.losses, strict=True))
@@ -117,7 +126,7 @@ def _raise_the_rate(training: Training) -> tuple[list[float], list[float], str]:
     training.total_steps = STEPS  # also where the data are fewer: they are passed several times
     training.run.config.train.max_seconds = None
     training.average = None
-    training.model.train()
+    set_training_mode(training.model)
     rates: list[float] = []
     losses: list[float] = []
     with progress_bar("learning rates", STEPS) as display:

@@ -49,10 +49,10 @@ class Classification:
     Args:
         label_smoothing: share of every label that is spread over all classes, in training (Szegedy
             et al. 2016, arXiv:1512.00567, section 7).
-        class_weights: what an example counts in training by its class, in id order [classes]. The
-            sum of the weighted losses is divided by the number of examples, so that an example
-            counts the same whatever stands beside it in a batch; with balanced weights that is
-            the weighted mean over the training data.
+        class_weights: what an example counts in training by its class, in id order [classes]; a
+            mixed one by its shares. The sum of the weighted losses is divided by the number of
+            examples, so that an example counts the same whatever stands beside it in a batch; with
+            balanced weights that is the weighted mean over the training data.
     """
 
     def __init__(
@@ -68,17 +68,25 @@ class Classification:
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Summed cross entropy; logits in float32, because bf16 sums lose small terms."""
         logits = model(**model_inputs(batch)).logits.float()
-        weights = None if self.class_weights is None else self.class_weights.to(logits.device)
-        loss = F.cross_entropy(
-            logits, batch["labels"], weights, reduction="sum", label_smoothing=self.label_smoothing
+        labels = batch["labels"]
+        losses = F.cross_entropy(
+            logits, labels, reduction="none", label_smoothing=self.label_smoothing
         )
-        return loss.view(1)
+        if self.class_weights is not None:
+            # Not cross_entropy's own weights: they weigh the share that smoothing gives to another
+            # class by that class, so that a rare one becomes the best answer to everything.
+            weights = self.class_weights.to(logits.device)
+            losses = losses * (weights[labels] if labels.ndim == 1 else labels @ weights)
+        return losses.sum().view(1)
 
     def describe(self) -> dict[str, Any]:
         """What a summary records of it, where it is not the plain mean."""
-        if self.class_weights is None:
-            return {}
-        return {"class_weights": self.class_weights.tolist()}
+        described: dict[str, Any] = {}
+        if self.label_smoothing:
+            described["label_smoothing"] = self.label_smoothing
+        if self.class_weights is not None:
+            described["class_weights"] = self.class_weights.tolist()
+        return described
 
     def outputs(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """``logits`` [batch, classes], unweighted ``loss`` [batch] and ``labels`` [batch]."""

@@ -67,7 +67,7 @@ def learning_rate_shares(model: nn.Module, layer_decay: float | None) -> dict[st
             f"--train.layer_decay {layer_decay}: {type(model).__name__} has no layers to tell "
             "apart. Leave it out."
         )
-    return {name: layer_decay ** (depths.layers + 1 - depths.of[name]) for name in names}
+    return {name: layer_decay ** depths.from_top[name] for name in names}
 
 
 def set_learning_rate(optimizer: Optimizer, learning_rate: float) -> None:

@@ -42,6 +42,7 @@ class Run(Generic[ConfigT]):
     accelerator: Accelerator
     resumed: bool
     tracker: Tracker
+    given: frozenset[str] = frozenset()  # settings of the command line itself
 
     def begin(self) -> None:
         """Make the run directory and record in it how the run was started.
@@ -55,7 +56,7 @@ class Run(Generic[ConfigT]):
             self.tracker.start(self.recipe, self.directory, self.config, resumed=True)
             return
         if self.config.dry_run:  # of a recipe that trains without the engine
-            end_dry_run({"recipe": self.recipe, "built": "the data"})
+            end_dry_run({"recipe": self.recipe, "read and checked": "the data"})
         if self.config.lr_finder:  # likewise
             raise UserError(
                 f"--lr-finder: {self.recipe} trains nothing by steps here, so there is no learning "
@@ -152,7 +153,10 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
     if config.run_id is not None and directory.exists():
         raise UserError(_exists_already(directory))
     set_seed(config.seed)  # the same everywhere: all processes must build the same weights
-    return Run(recipe, config, directory, accelerator, resumed=False, tracker=tracker)
+    return Run(
+        recipe, config, directory, accelerator, resumed=False, tracker=tracker,
+        given=invocation.given,
+    )  # fmt: skip
 
 
 def _start_accelerator(config: RunConfig) -> Accelerator:

@@ -56,6 +56,20 @@ def run_readme(
     )
 
 
+def how_trained(model: dict[str, Any], data: str, steps: int) -> str:
+    """A clause about a model of a language: its class and name, and what it was trained on.
+
+    Args:
+        model: the section of the summary.
+        data: the examples, with their number and source.
+        steps: 0 for a model that was measured as it is.
+    """
+    named = f"{model['architecture']} ({model['name']}, method {model['method']})"
+    if steps == 0:
+        return f"{named}, as it is: not trained on {data}"
+    return f"{named}, trained on {data} in {steps:,} steps"
+
+
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Lines of a table; a bar in a cell, which would end it, is written as its entity."""
     lines = [header, ["---"] * len(header), *rows]

@@ -24,6 +24,7 @@ from toolkit.outcome import describe_model
 from toolkit.run import Run
 from toolkit.sources import resolve_model
 from toolkit.translation import GenerationSettings, Translation
+from toolkit.unused_settings import say_unused
 
 HEAD = "seq2seq-lm"
 
@@ -68,7 +69,18 @@ class Translator:
         return described | {"prefix": self.prefix}
 
 
-def decide_method(model: str | None, method: Method | None) -> Method:
+def decide_method(run: Run[Any]) -> Method:
+    """`method_for` the run's settings; says which of them it does not use.
+
+    Raises:
+        UserError: likewise.
+    """
+    method = method_for(run.config.model, run.config.method)
+    say_unused(run, method, trains=method != "frozen")
+    return method
+
+
+def method_for(model: str | None, method: Method | None) -> Method:
     """The method that is asked for, or the one that goes with a checkpoint or with none.
 
     Raises:

@@ -17,7 +17,7 @@ from toolkit.evaluation import Outputs, predict
 from toolkit.outcome import describe_training, draw_training
 from toolkit.progress import progress_bar
 from toolkit.run import Run, describe_run
-from toolkit.run_readme import markdown_table, run_readme
+from toolkit.run_readme import how_trained, markdown_table, run_readme
 from toolkit.text_metrics import bleu, chrf, exact_match, matches, sentence_scores
 from toolkit.translation import Translation, decode
 
@@ -178,15 +178,17 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 
 def _readme(summary: dict[str, Any]) -> str:
     model, data, test = summary["model"], summary["data"], summary["test"]
-    average = summary["training"]["average"]
+    training = summary["training"]
+    average = training["average"]
     averaged = ""
     if average is not None and average["taken"]:
         averaged = f" Its weights are the mean of the checkpoints {average['steps']}."
     return run_readme(
         summary,
-        about=f"{model['architecture']} ({model['name']}), trained on {data['train_examples']:,} "
-        f"pairs of {data['dataset']} from {data['source_language']} to "
-        f"{data['target_language']}.{averaged}",
+        about=how_trained(
+            model, f"{data['train_examples']:,} pairs of {data['dataset']}", training["steps"]
+        )
+        + f", from {data['source_language']} to {data['target_language']}.{averaged}",
         results=markdown_table(
             (f"on {data['test_examples']:,} test pairs", "value", "95% interval", "signature"),
             [

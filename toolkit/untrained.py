@@ -7,8 +7,10 @@ from typing import Any
 from torch import nn
 
 from toolkit.batching import Collate
+from toolkit.dry_run import end_dry_run
 from toolkit.engine import FitResult
 from toolkit.evaluation import Metric, predict
+from toolkit.first_batch import try_evaluation
 from toolkit.objectives import Objective
 from toolkit.progress import progress_bar
 from toolkit.run import Run
@@ -28,7 +30,11 @@ def evaluate_untrained(
 
     Validation is measured, for comparison; there is nothing to choose by it.
     """
+    if run.config.dry_run:
+        end_dry_run(try_evaluation(run, model, data.validation, objective.outputs, collate))
     run.begin()
+    if run.resumed:
+        run.forget_after(-1)  # it begins anew
     # evaluation_mode: DistributedDataParallel takes no model without gradients.
     model = run.accelerator.prepare_model(model.requires_grad_(False), evaluation_mode=True)
     with progress_bar("evaluating on validation", len(data.validation)) as display:

@@ -61,6 +61,13 @@ def test_training_keeps_what_is_averaged(run: Run[RunConfig]) -> None:
             keep_for_average(run, count)
 
 
+def test_one_average_at_a_time(run: Run[RunConfig]) -> None:
+    run.config.train.ema = 0.9
+    keep_for_average(run, 0)
+    with pytest.raises(UserError, match=r"--average 3 and --train.ema 0.9: choose one"):
+        keep_for_average(run, 3)
+
+
 class FirstWeight:
     """Objective and metric in one: the first weight of the embedding; less of it is better."""
 

@@ -15,7 +15,8 @@ from scratch_models.hub.auto import scratch_class
 from toolkit.adapters import LoraSettings, add_lora
 from toolkit.depth import parameter_depths
 from toolkit.errors import UserError
-from toolkit.freezing import freeze_lowest
+from toolkit.freezing import freeze_lowest, set_training_mode
+from toolkit.optimizers import learning_rate_shares
 
 BERT = transformers.BertConfig(
     vocab_size=11, hidden_size=4, num_hidden_layers=3, num_attention_heads=1,
@@ -50,16 +51,21 @@ def test_depths_are_those_of_the_layers_numbers(
     theirs = getattr(transformers, name)(config)
     depths = parameter_depths(theirs)
     assert depths is not None
-    layers = max(int(found[1]) for key in depths.of if (found := re.search(layer, key))) + 1
-    assert depths.layers == layers
-    for key, depth in depths.of.items():
+    numbers: dict[str, int] = {}  # of layers in every stack, by what stands before the number
+    for key in depths.from_bottom:
         if found := re.search(layer, key):
-            assert depth == int(found[1]) + 1, key
+            stack = key[: found.start()]
+            numbers[stack] = max(numbers.get(stack, 0), int(found[1]) + 1)
+    assert depths.stacks == list(numbers.values())
+    for key, depth in depths.from_bottom.items():
+        if found := re.search(layer, key):
+            expected = int(found[1]) + 1, numbers[key[: found.start()]] - int(found[1])
         elif re.search(EMBEDDINGS, key):
-            assert depth == 0, key
+            expected = 0, max(numbers.values()) + 1
         else:
-            assert depth == layers + 1, key
-    assert set(depths.of) == {key for key, _ in theirs.named_parameters()}
+            expected = max(numbers.values()) + 1, 0
+        assert (depth, depths.from_top[key]) == expected, key
+    assert set(depths.from_bottom) == {key for key, _ in theirs.named_parameters()}
     if head:  # ours have other names, and as many weights at every depth
         ours = scratch_class(config.model_type, head)(config)
         assert sizes(ours) == sizes(theirs)
@@ -70,7 +76,8 @@ def sizes(model: nn.Module) -> dict[int, int]:
     assert depths is not None
     found: dict[int, int] = {}
     for name, parameter in model.named_parameters():
-        found[depths.of[name]] = found.get(depths.of[name], 0) + parameter.numel()
+        depth = depths.from_bottom[name]
+        found[depth] = found.get(depth, 0) + parameter.numel()
     return found
 
 
@@ -78,13 +85,13 @@ def test_an_adapters_weights_lie_where_they_act() -> None:
     model = scratch_models.ScratchBertForSequenceClassification(BERT)
     depths = parameter_depths(add_lora(model, LoraSettings(rank=1), []))
     assert depths is not None
-    assert depths.layers == 3
-    updates = {name: depth for name, depth in depths.of.items() if "lora_" in name}
+    assert depths.stacks == [3]
+    updates = {name: depth for name, depth in depths.from_bottom.items() if "lora_" in name}
     assert len(updates) == 3 * 2 * 2
     for name, depth in updates.items():
         assert f".layers.{depth - 1}." in name
-    heads = [d for name, d in depths.of.items() if "classifier" in name or "pooler" in name]
-    assert set(heads) == {4}
+    heads = {d for name, d in depths.from_top.items() if "classifier" in name or "pooler" in name}
+    assert heads == {0}
 
 
 def test_a_model_without_layers_has_no_depths() -> None:
@@ -102,8 +109,41 @@ def test_encoder_and_decoder_freeze_alike() -> None:
             assert (set(mine) <= trained) == (layer >= 1)
             assert bool(set(mine) & trained) == (layer >= 1)
     assert not model.get_input_embeddings().weight.requires_grad
-    with pytest.raises(UserError, match="4: the model has 3 layers"):
-        freeze_lowest(model, 4)
+    with pytest.raises(UserError, match=r"3: the model has 3 and 2 layers, so .* to 2"):
+        freeze_lowest(model, 3)
+
+
+def test_the_top_of_a_short_decoder_learns_as_fast_as_that_of_a_long_encoder() -> None:
+    shares = learning_rate_shares(transformers.MarianMTModel(MARIAN), 0.5)
+    for stack, layers in (("encoder", 3), ("decoder", 2)):
+        for layer in range(layers):
+            own = {v for n, v in shares.items() if f"{stack}.layers.{layer}." in n}
+            assert own == {0.5 ** (layers - layer)}
+    assert shares["model.shared.weight"] == 0.5**4
+
+
+def test_a_frozen_batch_norm_measures_nothing() -> None:
+    config = transformers.ResNetConfig(
+        embedding_size=4, hidden_sizes=[4, 4], depths=[1, 1], layer_type="basic", num_labels=2
+    )
+    model = transformers.ResNetForImageClassification(config)
+    freeze_lowest(model, 1)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    set_training_mode(model)
+    assert model.training
+    model(pixel_values=torch.randn(2, 3, 32, 32))
+    depths = parameter_depths(model)
+    assert depths is not None
+    changed = {n for n, v in model.state_dict().items() if not v.equal(before[n])}
+    frozen = {n.rpartition(".")[0] for n, d in depths.from_bottom.items() if d <= 1}
+    assert changed
+    assert not {name for name in changed if name.rpartition(".")[0] in frozen}
+    # Not frozen: all of them measure, as ever.
+    model.requires_grad_(True)
+    set_training_mode(model)
+    model(pixel_values=torch.randn(2, 3, 32, 32))
+    still = [n for n, v in model.state_dict().items() if "running" in n and v.equal(before[n])]
+    assert not still
 
 
 def test_freezing_embeddings_alone_leaves_the_rest_to_be_trained() -> None:

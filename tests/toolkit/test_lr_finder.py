@@ -51,6 +51,9 @@ def test_a_loss_that_does_not_fall_gives_no_suggestion() -> None:
     rates = learning_rates(50)
     noise = np.random.default_rng(0).normal(0, 0.01, 50)
     assert conclude(rates, (1 + noise).tolist(), "").suggestion is None
+    # The first losses pull the average down and up; that is no slope to speak of.
+    falling = np.concatenate([[3.0, 2.0, 2.8], np.linspace(2.8, 1, 47)])
+    assert conclude(rates, falling.tolist(), "").steepest >= rates[10]
     rising = conclude(rates, np.linspace(1, 3, 50).tolist(), "")
     assert rising.suggestion is None
     assert rising.lowest == rates[0]
@@ -120,6 +123,13 @@ def test_a_model_is_tried_at_all_rates_and_nothing_is_trained_for_keeps(
         first(torch.tensor(rows(64)["values"][:])).logits, torch.tensor(rows(64)["label"][:])
     )
     assert np.mean(found["losses"][:4]) == pytest.approx(loss.item(), abs=1e-4)
+
+
+@pytest.mark.usefixtures("fresh_accelerator")
+def test_a_folder_that_cannot_be_made_is_said_before_any_step(tmp_path: Path) -> None:
+    (tmp_path / "test").write_text("a file")
+    with pytest.raises(UserError, match="cannot make the folder"):
+        find(tmp_path, Breaks(0))
 
 
 class Breaks(Classification):

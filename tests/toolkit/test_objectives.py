@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from transformers import BertConfig, BertForPreTraining, BertForSequenceClassification
@@ -98,8 +100,40 @@ def test_class_weights_are_torchs_over_the_number_of_examples(tokens: dict) -> N
         assert objective.loss(model, batch).item() == pytest.approx(expected.item(), rel=1e-6)
         # Evaluation is not weighted: its loss compares with that of any other run.
         assert torch.allclose(objective.outputs(model, batch)["loss"], single)
-        # Labels that are mixed weigh by their shares.
-        mixed = {**tokens, "labels": torch.nn.functional.one_hot(batch["labels"], 3).float()}
-        assert objective.loss(model, mixed).item() == pytest.approx(expected.item(), rel=1e-6)
+        logs = logits.log_softmax(-1)
+        one_hot = torch.nn.functional.one_hot(batch["labels"], 3).float()
+        same = objective.loss(model, {**tokens, "labels": one_hot})
+        assert same.item() == pytest.approx(expected.item(), rel=1e-6)
+        # An example that is mixed of two weighs by their shares.
+        shares = 0.7 * one_hot + 0.3 * one_hot.roll(1, 0)
+        by_hand = sum((row @ torch.tensor(weights)) * -(row @ log)
+                      for row, log in zip(shares, logs, strict=True))  # fmt: skip
+        mixed = objective.loss(model, {**tokens, "labels": shares})
+        assert mixed.item() == pytest.approx(by_hand.item(), rel=1e-6)
+        # What smoothing gives to other classes weighs as the example does, not as they do.
+        smoothed = Classification(0.3, weights)
+        targets = 0.7 * one_hot + 0.1
+        by_hand = sum(weights[y] * -(row @ log)
+                      for y, row, log in zip([0, 2, 1, 1], targets, logs, strict=True))  # fmt: skip
+        assert smoothed.loss(model, batch).item() == pytest.approx(by_hand.item(), rel=1e-6)
     assert objective.describe() == {"class_weights": weights}
-    assert Classification(0.1).describe() == {}
+    assert Classification(0.1).describe() == {"label_smoothing": 0.1}
+    assert Classification().describe() == {}
+
+
+def test_weights_and_smoothing_together_leave_the_right_class_the_best_answer() -> None:
+    """By the loss alone: what minimises it for an example of a class is that class."""
+    logits = torch.zeros(2, 2, requires_grad=True)
+    objective = Classification(0.1, [13.33, 0.52])
+    optimizer = torch.optim.LBFGS([logits], max_iter=50)
+    batch = {"labels": torch.tensor([0, 1])}
+
+    def step() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = objective.loss(lambda: SimpleNamespace(logits=logits), batch)  # type: ignore[arg-type]
+        loss.backward()
+        return loss
+
+    optimizer.step(step)
+    best = logits.detach().softmax(-1)
+    assert torch.allclose(best, torch.tensor([[0.95, 0.05], [0.05, 0.95]]), atol=1e-3)

@@ -16,8 +16,8 @@ from toolkit.fine_tuning import FineTuningConfig
 from toolkit.translation import GenerationSettings, translate
 from toolkit.translation_models import (
     TransformerShape,
-    decide_method,
     load_translator,
+    method_for,
     new_transformer,
     portable,
     set_generation,
@@ -179,10 +179,10 @@ def test_codes_for_a_tokenizer_without_languages(tmp_path: Path) -> None:
 
 
 def test_the_method_goes_with_the_model() -> None:
-    assert decide_method(None, None) == decide_method(None, "from_scratch") == "from_scratch"
-    assert decide_method("folder", None) == decide_method("folder", "full") == "full"
-    assert decide_method("folder", "frozen") == "frozen"
+    assert method_for(None, None) == method_for(None, "from_scratch") == "from_scratch"
+    assert method_for("folder", None) == method_for("folder", "full") == "full"
+    assert method_for("folder", "frozen") == "frozen"
     with pytest.raises(UserError, match="--method lora needs a pretrained model"):
-        decide_method(None, "lora")
+        method_for(None, "lora")
     with pytest.raises(UserError, match=r"from_scratch makes a new model.*leave --model folder"):
-        decide_method("folder", "from_scratch")
+        method_for("folder", "from_scratch")

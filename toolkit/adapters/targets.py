@@ -46,7 +46,7 @@ class LoraSettings:
     dropout: float = 0.05
     """Dropout before A."""
     targets: list[str] = field(default_factory=lambda: ["query", "value"])
-    """Names of the linear layers that get an update; ``query``, ``key`` and ``value`` are
+    """Names of the linear layers that get an update; query, key and value are
     understood for HuggingFace's classes too, whatever those call them."""
 
 

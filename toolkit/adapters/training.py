@@ -60,6 +60,7 @@ def add_lora(
         with warnings.catch_warnings():
             # GPT-2's Conv1D: peft sets what it warns of by itself.
             warnings.filterwarnings("ignore", message="fan_in_fan_out")
+            warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing")
             adapted = get_peft_model(model, config)
     except ValueError as error:
         raise UserError(f"--lora.targets {settings.targets}: {first_line(error)}") from error
