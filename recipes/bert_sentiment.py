@@ -7,26 +7,19 @@ Your own reviews: accelerate launch recipes/bert_sentiment.py --dataset reviews.
 
 from dataclasses import dataclass, field
 
+from toolkit.classification import fit_classifier_on_features, train_classifier
 from toolkit.config import Invocation, RunConfig
 from toolkit.data.collate import ClassificationCollator
 from toolkit.data.config import TextDataConfig
 from toolkit.data.text_classification import tokenize
 from toolkit.data.tokenization import input_limit
 from toolkit.data.tokenizer_training import train_wordpiece
-from toolkit.engine import fit
 from toolkit.entry import run_recipe
 from toolkit.evaluation import ClassificationMetric
-from toolkit.fine_tuning import FineTuningConfig, Method, save_trained
-from toolkit.frozen import fit_frozen
+from toolkit.fine_tuning import FineTuningConfig, Method
 from toolkit.loss_config import ClassificationLossConfig
 from toolkit.modeling import BertShape, load_tokenizer, new_bert
-from toolkit.outcome import (
-    Outcome,
-    describe_model,
-    describe_training,
-    finish_classification,
-    score_splits,
-)
+from toolkit.outcome import describe_model, finish_classification
 from toolkit.run import start_run
 
 
@@ -77,20 +70,16 @@ def main(invocation: Invocation[Config]) -> None:
 
     # Train; the best checkpoint on validation is tested once.
     if config.method == "frozen":
-        frozen = fit_frozen(run, model, data, collate)
-        frozen.save(run, model, tokenizer)
-        training, scores = frozen.training, frozen.scores
-        described |= frozen.parameters(model)
+        outcome = fit_classifier_on_features(
+            run, model, data, described, tokenizer, collate=collate
+        )
     else:
-        objective = config.classification(data)
-        metric = ClassificationMetric(len(data.label_names))
-        result = fit(run, model, data, objective=objective, collate=collate, metric=metric)
-        training = describe_training(result) | objective.describe()
-        scores = score_splits(run, result, data, objective, collate)
-        save_trained(run, result.model, tokenizer)
-
-    title = config.title or f"{name}, {config.method}"
-    finish_classification(run, data, Outcome(title, described, training, scores))
+        outcome = train_classifier(
+            run, model, data, described, tokenizer,
+            objective=config.classification(data), collate=collate,
+            metric=ClassificationMetric(len(data.label_names)),
+        )  # fmt: skip
+    finish_classification(run, data, outcome)
 
 
 if __name__ == "__main__":

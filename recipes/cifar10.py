@@ -11,17 +11,18 @@ Offline, a minute on a laptop: accelerate launch recipes/cifar10.py --preset dem
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 
+from toolkit.classification import fit_classifier_on_features, train_classifier
 from toolkit.config import Invocation, RunConfig, TrainConfig
 from toolkit.data.augmentation import Augmentation
 from toolkit.data.augmentation_config import AugmentationSettings
 from toolkit.data.image_collate import ImageCollator, measure_preprocessing
 from toolkit.data.image_config import ImageDataConfig
-from toolkit.engine import fit
 from toolkit.entry import run_recipe
 from toolkit.evaluation import ClassificationMetric
-from toolkit.fine_tuning import FineTuningConfig, Method, save_trained
-from toolkit.frozen import fit_frozen, image_features
+from toolkit.fine_tuning import FineTuningConfig, Method
+from toolkit.frozen import image_features
 from toolkit.image_modeling import (
     NEW_MODELS,
     ResNetShape,
@@ -32,7 +33,7 @@ from toolkit.image_modeling import (
 )
 from toolkit.image_outcome import describe_image_training, print_cost
 from toolkit.loss_config import ClassificationLossConfig
-from toolkit.outcome import Outcome, describe_model, finish_classification, score_splits
+from toolkit.outcome import describe_model, finish_classification
 from toolkit.run import start_run
 
 
@@ -89,24 +90,17 @@ def main(invocation: Invocation[Config]) -> None:
     # Training images are augmented, the others never; the best on validation is tested once.
     processor, collate_plain = preprocessing.processor(), ImageCollator(preprocessing)
     if method == "frozen":
-        frozen = fit_frozen(run, model, data, collate_plain, image_features)
-        frozen.save(run, model, processor)
-        training, scores = frozen.training, frozen.scores
-        described |= frozen.parameters(model)
+        outcome = fit_classifier_on_features(
+            run, model, data, described, processor, collate=collate_plain, features=image_features
+        )
     else:
-        collate = ImageCollator(preprocessing, augmentation, len(data.label_names))
-        objective = config.classification(data)
-        metric = ClassificationMetric(len(data.label_names))
-        result = fit(
-            run, model, data, objective=objective, collate=collate,
-            collate_validation=collate_plain, metric=metric,
+        outcome = train_classifier(
+            run, model, data, described, processor,
+            collate=ImageCollator(preprocessing, augmentation, len(data.label_names)),
+            collate_plain=collate_plain, objective=config.classification(data),
+            metric=ClassificationMetric(len(data.label_names)),
+            describe=partial(describe_image_training, run),
         )  # fmt: skip
-        training = describe_image_training(run, result) | objective.describe()
-        scores = score_splits(run, result, data, objective, collate_plain)
-        save_trained(run, result.model, processor)
-
-    title = config.title or f"{config.model}, {method}"
-    outcome = Outcome(title, described, training, scores)
     print_cost(finish_classification(run, data, outcome, "image-classification"))
 
 

@@ -6,23 +6,16 @@ accelerate launch recipes/lstm_sentiment.py --preset demo
 from dataclasses import dataclass
 
 from scratch_models import ScratchLSTMConfig, ScratchLSTMForSequenceClassification
+from toolkit.classification import train_classifier
 from toolkit.config import Invocation, RunConfig, check_range
 from toolkit.data.collate import ClassificationCollator
 from toolkit.data.config import TextDataConfig
 from toolkit.data.text_classification import tokenize
 from toolkit.data.tokenizer_training import train_wordpiece
-from toolkit.engine import fit
 from toolkit.entry import run_recipe
 from toolkit.evaluation import ClassificationMetric
 from toolkit.objectives import Classification
-from toolkit.outcome import (
-    Outcome,
-    describe_model,
-    describe_training,
-    finish_classification,
-    save_model,
-    score_splits,
-)
+from toolkit.outcome import describe_model, finish_classification
 from toolkit.run import start_run
 
 
@@ -69,14 +62,12 @@ def main(invocation: Invocation[Config]) -> None:
     )
     described = describe_model(model, "LSTM", "scratch", "from_scratch")
 
-    objective, collate = Classification(), ClassificationCollator(tokenizer)
-    metric = ClassificationMetric(len(data.label_names))
-    result = fit(run, model, data, objective=objective, collate=collate, metric=metric)
-    scores = score_splits(run, result, data, objective, collate)
-    save_model(run, result.model, tokenizer)
-
-    title = config.title or "LSTM, from_scratch"
-    finish_classification(run, data, Outcome(title, described, describe_training(result), scores))
+    outcome = train_classifier(
+        run, model, data, described, tokenizer,
+        objective=Classification(), collate=ClassificationCollator(tokenizer),
+        metric=ClassificationMetric(len(data.label_names)),
+    )  # fmt: skip
+    finish_classification(run, data, outcome)
 
 
 if __name__ == "__main__":

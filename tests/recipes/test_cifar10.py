@@ -252,8 +252,11 @@ def test_a_network_that_only_we_have_is_trained_further(run_recipe: Recipe, tmp_
     root = tmp_path / "results/runs/cifar10"
     assert run_recipe("cifar10", *QUICK, "--run-id", "a").status == 0
     further = (*QUICK, "--model", root / "a/model", "--train.learning-rate", "0")
-    finished = run_recipe("cifar10", *further, "--run-id", "b", "--class-weights", "balanced")
+    options = ("--run-id", "b", "--class-weights", "balanced", "--title", "further")
+    finished = run_recipe("cifar10", *further, *options)
     assert finished.status == 0, finished.err
+    assert summary_of(root / "a")["title"] == "resnet, from_scratch"
+    assert summary_of(root / "b")["title"] == "further"
     assert "class weights: 0 " in finished.err
     one, other = (load_file(root / name / "model/model.safetensors") for name in "ab")
     assert one.keys() == other.keys()

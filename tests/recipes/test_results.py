@@ -80,6 +80,17 @@ def test_summary_says_what_happened(runs: dict[str, Path], name: str) -> None:
     assert summary["data"]["hashes"] == summary_of(runs["full"])["data"]["hashes"]
 
 
+def test_a_run_is_titled_by_its_model_and_method(runs: dict[str, Path], exact_bert: Path) -> None:
+    titles = {name: summary_of(runs[name])["title"] for name in NAMES}
+    assert titles == {
+        **{name: f"{exact_bert}, {name}" for name in ("full", "lora", "frozen")},
+        "hf": f"{exact_bert}, full",
+        "from_scratch": "small BERT, from_scratch",
+        "lstm": "LSTM, from_scratch",
+        "tfidf": "TF-IDF + logistic regression",
+    }
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_predictions_are_the_rows_of_the_source_and_the_metrics_theirs(
