@@ -67,6 +67,12 @@ _USES["frozen, pairs"] = (
     .replace('["房间很干净，服务也好。"]', '["怎么退款？"], ["我想把钱退回来。"]')
     .replace("one text", "one pair")
 )
+_USES["frozen images of our own architecture"] = "import scratch_models\n" + _USES[
+    "frozen images"
+].replace(
+    "processor, encoder =",
+    "scratch_models.enable()  # its classes are not in transformers\nprocessor, encoder =",
+)
 
 
 def classification_readme(summary: dict[str, Any]) -> str:
@@ -106,10 +112,9 @@ def _row(split: str, metrics: dict[str, Any]) -> list[str]:
 
 def _kind(model: dict[str, Any], examples: str) -> str:
     if examples == "images":
-        if model["method"] == "frozen":
-            return "frozen images"
+        kind = "frozen images" if model["method"] == "frozen" else "images"
         own = "CifarResNet" in model["architecture"]
-        return "images of our own architecture" if own else "images"
+        return f"{kind} of our own architecture" if own else kind
     if model["implementation"] == "sklearn":
         return "sklearn"
     if "LSTM" in model["architecture"]:

@@ -22,6 +22,7 @@ import yaml
 
 from toolkit.disk import write_whole
 from toolkit.errors import UserError
+from toolkit.run_origin import check_recipe
 
 
 @dataclass
@@ -157,7 +158,9 @@ def parse_arguments(
     flags = _canonical_flags(argv, known)
     resume = flags.pop_value("resume")
     if resume is not None:
-        return Invocation(_resumed_config(config_class, Path(resume), flags), Path(resume))
+        return Invocation(
+            _resumed_config(config_class, recipe_file, Path(resume), flags), Path(resume)
+        )
     files = []
     if (preset := flags.pop_value("preset")) is not None:
         files.append(preset_file(recipe_file, preset))
@@ -294,14 +297,17 @@ def _nearest(name: str, known: dict[str, Any], flag: bool = False) -> str:
     """A sentence that names the known key most like ``name`` (its last part counts most)."""
     leaf = name.rsplit(".", 1)[-1]
     by_leaf = {key.rsplit(".", 1)[-1]: key for key in known}
-    close = difflib.get_close_matches(leaf, by_leaf, n=1, cutoff=0.6)
+    # `batch` is 0.67 like `batch_size`; `class_weights` 0.65 like `allow_missing_weights`.
+    close = difflib.get_close_matches(leaf, by_leaf, n=1, cutoff=0.66)
     dashes = "--" if flag else ""
     if close:
         return f"Did you mean '{dashes}{by_leaf[close[0]]}'?"
     return f"Known: {', '.join(dashes + key for key in known)}."
 
 
-def _resumed_config(config_class: type[ConfigT], run: Path, flags: _Flags) -> ConfigT:
+def _resumed_config(
+    config_class: type[ConfigT], recipe_file: Path, run: Path, flags: _Flags
+) -> ConfigT:
     if not (run / "config.yaml").is_file():
         raise UserError(f"--resume {run}: not a run directory (it has no config.yaml)")
     if flags.tokens:
@@ -309,7 +315,11 @@ def _resumed_config(config_class: type[ConfigT], run: Path, flags: _Flags) -> Co
             f"--resume continues {run} exactly as it was started, so it takes no other option; "
             f"found: {' '.join(flags.tokens)}. Leave them out, or start a new run."
         )
-    return load_config(config_class, run / "config.yaml")
+    try:
+        return load_config(config_class, run / "config.yaml")
+    except UserError:  # where they are another recipe's settings, that is what is wrong
+        check_recipe(run, recipe_file.stem)
+        raise
 
 
 def _parse(config_class: type[ConfigT], recipe_file: Path, argv: list[str]) -> ConfigT:

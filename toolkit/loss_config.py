@@ -1,12 +1,15 @@
 """How examples and labels weigh in the loss of a classifier: settings that recipes share."""
 
 # No `from __future__ import annotations` here: recipes inherit from this dataclass.
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
 
 from toolkit.config import check_range
 from toolkit.console import notify
-from toolkit.data.labels import balanced_class_weights
+from toolkit.data.labels import balanced_class_weights, label_name
 from toolkit.errors import UserError
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ class ClassificationLossConfig:
 
         Raises:
             UserError: a smoothing outside 0 to 1, a label that the data have not or that has no
-                weight, a weight below 0, or a class without training rows to balance.
+                weight, a weight below 0 or infinite, or a class without training rows to balance.
         """
         from toolkit.objectives import Classification
 
@@ -38,7 +41,7 @@ class ClassificationLossConfig:
             return Classification(self.label_smoothing)
         names = data.label_names
         if self.class_weights == "balanced":
-            weights = balanced_class_weights(data.train["label"][:], len(names)).tolist()
+            weights = balanced_class_weights(data.train["label"][:], names).tolist()
         else:
             weights = _in_id_order(self.class_weights, names)
         said = ", ".join(
@@ -48,11 +51,14 @@ class ClassificationLossConfig:
         return Classification(self.label_smoothing, weights)
 
 
-def _in_id_order(given: dict[str, float], names: list[str]) -> list[float]:
-    found = {str(name): weight for name, weight in given.items()}
+def _in_id_order(given: dict[Any, float], names: list[str]) -> list[float]:
+    found = {_meant(key, given, names): weight for key, weight in given.items()}
     missing = [name for name in names if name not in found]
     unknown = [name for name in found if name not in names]
     if missing or unknown:
+        quotes = ""
+        if not all(isinstance(key, str) or str(key) in names for key in given):
+            quotes = ' YAML reads yes, no, on, off and numbers as such: quote those names ("yes").'
         raise UserError(
             f"--class_weights: the labels of the data are {', '.join(names)}; "
             + " and ".join(
@@ -60,9 +66,32 @@ def _in_id_order(given: dict[str, float], names: list[str]) -> list[float]:
                 for what, labels in (("no weight is given for", missing), ("unknown are", unknown))
                 if labels
             )
-            + ". Give every label one number."
+            + f". Give every label one number.{quotes}"
         )
-    wrong = {name: weight for name, weight in found.items() if not weight >= 0}
+    wrong = [name for name, weight in found.items() if not 0 <= weight < math.inf]
     if wrong or not any(found.values()):
-        raise UserError(f"--class_weights {given}: expected numbers of at least 0, not all 0")
+        raise UserError(
+            f"--class_weights {given}: expected finite numbers of at least 0, not all 0"
+        )
     return [float(found[name]) for name in names]
+
+
+def _meant(key: Any, given: dict[Any, float], names: list[str]) -> str:
+    """The label that a key stands for: without quotes YAML reads `yes` as true, `007` as 7."""
+    scalar = isinstance(key, str | int | float)
+    name = (label_name(key) if scalar else None) or str(key)
+    if name in names or isinstance(key, str):
+        return name
+    alike = [
+        name
+        for name in names
+        if name not in given and type(_in_yaml(name)) is type(key) and _in_yaml(name) == key
+    ]
+    return alike[0] if len(alike) == 1 else str(key)
+
+
+def _in_yaml(name: str) -> Any:
+    try:
+        return yaml.safe_load(name)
+    except (yaml.YAMLError, ValueError):  # [x; 2026-13-45
+        return name

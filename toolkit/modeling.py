@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from torch import nn
 from transformers import CONFIG_MAPPING, AutoConfig, AutoTokenizer, BertConfig, PreTrainedConfig
 
-from scratch_models.hub.architecture import architectures
+from scratch_models.hub.architecture import Architecture, architectures
 from scratch_models.hub.auto import HEADS, scratch_class
 from toolkit.config import check_range
 from toolkit.console import notify
@@ -79,12 +79,32 @@ def load_tokenizer(name: str) -> Any:
             "these files from the model it was made from."
         )
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source)
+        # Of an architecture that only we have AutoTokenizer would warn that it does not know it.
+        config = read_config(name) if _own_architecture(source) else None
+        tokenizer = AutoTokenizer.from_pretrained(source, config=config)
     except (OSError, ValueError) as error:
         raise UserError(f"{name}: its tokenizer cannot be read: {first_line(error)}") from error
     if tokenizer.pad_token is None:  # GPT-2's: what stands behind a text is not looked at
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
+
+
+def read_config(name: str) -> Any:
+    """Config of a model folder, ``demo:`` name or Hub name.
+
+    It is of any architecture of transformers, or of one that only we have.
+
+    Raises:
+        UserError: no model there, or no config.json that can be read.
+    """
+    source = resolve_model(name)
+    try:
+        own = _own_architecture(source)
+        if own is not None:
+            return own.load(next(iter(own.classes))).config_class.from_pretrained(source)
+        return AutoConfig.from_pretrained(source)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{name}: no usable config.json: {first_line(error)}") from error
 
 
 def load_pretrained(
@@ -110,11 +130,19 @@ def load_pretrained(
             by its last token (GPT-2) has to know where the text ends.
 
     Raises:
-        UserError: no model there, an architecture or head we have not, or weights that are missing
-            or left over outside the task head.
+        UserError: no model there, an architecture or head we have not, hidden states of an
+            encoder-decoder, or weights that are missing or left over outside the task head.
     """
     source = resolve_model(name)
-    config = _read_config(name, source)
+    config = read_config(name)
+    if head == "model" and config.is_encoder_decoder:
+        raise UserError(
+            f"{name}: {config.model_type} is an encoder with a decoder. Features are taken from "
+            "models of one part, such as BERT, GPT-2 or ViT: choose one with --model, or another "
+            "--method."
+        )
+    if head == "question-answering":
+        config.num_labels = 2  # start and end, whatever the checkpoint was trained for
     if label_names is not None:
         _set_labels(config, label_names)
     if dropout is not None:
@@ -232,17 +260,11 @@ def _quiet_loading() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _read_config(name: str, source: str) -> Any:
-    """Of any architecture of transformers, or of one that only we have."""
-    try:
-        described, _ = PreTrainedConfig.get_config_dict(source)
-        model_type = described.get("model_type")
-        if model_type in architectures() and model_type not in CONFIG_MAPPING:
-            own = architectures()[model_type]
-            return own.load(next(iter(own.classes))).config_class.from_pretrained(source)
-        return AutoConfig.from_pretrained(source)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{name}: no usable config.json: {first_line(error)}") from error
+def _own_architecture(source: str) -> Architecture | None:
+    """The architecture of a checkpoint where transformers has no such model."""
+    described, _ = PreTrainedConfig.get_config_dict(source)
+    model_type = described.get("model_type")
+    return None if model_type in CONFIG_MAPPING else architectures().get(model_type)
 
 
 def _set_labels(config: Any, label_names: list[str]) -> None:
@@ -268,17 +290,32 @@ def _set_dropout(config: Any, dropout: float) -> None:
 
 
 def _model_class(name: str, config: Any, head: str, implementation: Implementation) -> Any:
-    own = type(config).__module__.startswith("scratch_models.")
-    if implementation == "hf" and not own:
-        return getattr(transformers, HEADS[head])
+    if type(config).__module__.startswith("scratch_models."):
+        return _own_class(name, config.model_type, head, implementation)
+    auto_class = getattr(transformers, HEADS[head])
+    theirs = type(config) in auto_class._model_mapping
     if implementation == "hf":
-        raise UserError(
-            f"{name}: HuggingFace has no {config.model_type}. Use --implementation scratch for it."
-        )
+        if not theirs:
+            raise UserError(f"{name}: HuggingFace has no {config.model_type!r} model for {head!r}.")
+        return auto_class
     try:
         return scratch_class(config.model_type, head)
     except ValueError as error:
-        raise UserError(f"{name}: {error} Use --implementation hf for it.") from None
+        hint = " Use --implementation hf for it." if theirs else ""
+        raise UserError(f"{name}: {error}{hint}") from None
+
+
+def _own_class(name: str, model_type: str, head: str, implementation: Implementation) -> Any:
+    """The class of an architecture that HuggingFace has not."""
+    try:
+        found = scratch_class(model_type, head)
+    except ValueError as error:
+        raise UserError(f"{name}: {error} Choose another --method, or another model.") from None
+    if implementation == "hf":
+        raise UserError(
+            f"{name}: HuggingFace has no {model_type}. Use --implementation scratch for it."
+        )
+    return found
 
 
 def _check_loading(name: str, model: nn.Module, info: Any, allow_missing: bool) -> list[str]:

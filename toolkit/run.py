@@ -27,6 +27,7 @@ from toolkit.dry_run import end_dry_run
 from toolkit.environment import command_line, describe_environment
 from toolkit.errors import UserError
 from toolkit.json_values import without_nan
+from toolkit.run_origin import check_recipe
 from toolkit.trackers import Tracker, require_package
 
 METRICS = "metrics.jsonl"
@@ -72,9 +73,8 @@ class Run(Generic[ConfigT]):
                 shutil.rmtree(self.directory, ignore_errors=True)
             raise
         if self.accelerator.is_main_process:
-            self.write_json(
-                "environment.json", describe_environment() | {"command": command_line()}
-            )
+            started = {"recipe": self.recipe, "command": command_line()}
+            self.write_json("environment.json", describe_environment() | started)
             # The last of the two: a folder with a config.yaml is a run that can be resumed.
             save_config(self.config, self.directory / "config.yaml")
             notify(f"run directory {self.directory}")
@@ -132,8 +132,8 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
 
     Raises:
         UserError: the launcher started more processes than are connected, the run directory exists
-            already, the run to resume is complete, fp16 is asked of a CPU, or the tracker's package
-            or account is missing.
+            already, the run to resume is complete or another recipe's, fp16 is asked of a CPU, or
+            the tracker's package or account is missing.
     """
     config = invocation.config
     accelerator = _start_accelerator(config)
@@ -143,6 +143,7 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
     transformers.utils.logging.disable_progress_bar()  # its bars would fight with ours
     directory = invocation.resume_from
     if directory is not None:
+        check_recipe(directory, recipe)
         if (directory / "summary.json").exists():
             raise UserError(
                 f"--resume {directory}: this run is complete; its results are in summary.json"

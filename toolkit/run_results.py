@@ -18,6 +18,8 @@ from toolkit.config import read_yaml
 from toolkit.errors import UserError
 
 SCHEMA_VERSION = 1
+COMPARABLE_TASKS = ("text-classification", "image-classification")
+"""Their runs hold labels and predictions of test examples, which is what is compared so far."""
 _REQUIRED = (
     ("title", str),
     ("task", str),
@@ -134,6 +136,12 @@ def _load_summary(path: Path) -> dict[str, Any]:
         raise UserError(
             f"{path} has schema_version {found!r}; this version reads {SCHEMA_VERSION}. "
             "It was written by another version of the toolkit: run again with this one."
+        )
+    task = summary.get("task")
+    if isinstance(task, str) and task not in COMPARABLE_TASKS:
+        raise UserError(
+            f"{path.parent} solves the task {task!r}. Only runs of "
+            f"{' and '.join(COMPARABLE_TASKS)} can be compared so far."
         )
     for name, kind in _REQUIRED:
         value: Any = summary

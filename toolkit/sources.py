@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from toolkit.data.suggest import near_names
@@ -10,7 +11,6 @@ from toolkit.demo.chinese_bert import chinese_bert_folder
 from toolkit.errors import UserError, first_line
 from toolkit.network import hub_failure, is_hub_name, offline_command
 
-_DESCRIPTIONS = ("config.json", "adapter_config.json")
 _WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "*.bin", "*.bin.index.json")
 
 
@@ -22,8 +22,8 @@ def resolve_model(name: str) -> str:
             that is in the local cache works without the Hub.
 
     Raises:
-        UserError: no such folder, an embedded name that does not exist, or a Hub name that can
-            neither be fetched nor found in the cache.
+        UserError: no such folder, a folder with an adapter alone, an embedded name that does not
+            exist, or a Hub name that can neither be fetched nor found in the cache.
     """
     if name.startswith("demo:"):
         if name != CHINESE_BERT:
@@ -40,11 +40,25 @@ def resolve_model(name: str) -> str:
 def _check_folder(path: Path) -> str:
     if path.is_file():
         raise UserError(f"{path} is a file; give the folder that holds it and its config.json.")
-    if not any((path / description).is_file() for description in _DESCRIPTIONS):
-        inside = [str(p.parent) for d in _DESCRIPTIONS for p in sorted(path.glob(f"*/{d}"))]
+    if not (path / "config.json").is_file():
+        if (path / "adapter_config.json").is_file():
+            raise UserError(_adapter_message(path))
+        inside = [str(p.parent) for p in sorted(path.glob("*/config.json"))]
         hint = f" Did you mean {' or '.join(inside[:3])}?" if inside else ""
         raise UserError(f"{path} is no model folder: it has no config.json.{hint}")
     return str(path)
+
+
+def _adapter_message(path: Path) -> str:
+    """An adapter is a change of some weights of a model; a recipe beside it saved the sum too."""
+    found = f"{path} holds an adapter alone (adapter_config.json), not a whole model."
+    merged = Path(os.path.normpath(path / ".." / "model"))
+    if (merged / "config.json").is_file():
+        return f"{found} Merged with its base it is {merged}: give that folder."
+    return (
+        f"{found} Merge it with its base first, with peft: PeftModel.from_pretrained(base, "
+        f"{str(path)!r}).merge_and_unload().save_pretrained(FOLDER); and save the tokenizer there."
+    )
 
 
 def _near_paths(path: Path) -> str:

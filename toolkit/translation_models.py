@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
-from transformers import AutoConfig, MarianConfig, MarianMTModel
+from transformers import AutoModelForSeq2SeqLM, MarianConfig, MarianMTModel
 
 from scratch_models.hub.auto import scratch_class
 from scratch_models.models.paper_transformer.modeling import (
@@ -19,10 +19,9 @@ from toolkit.config import check_range
 from toolkit.console import notify
 from toolkit.errors import UserError
 from toolkit.fine_tuning import FineTuningConfig, Method, save_trained
-from toolkit.modeling import Implementation, load_tokenizer
+from toolkit.modeling import Implementation, load_tokenizer, read_config
 from toolkit.outcome import describe_model
 from toolkit.run import Run
-from toolkit.sources import resolve_model
 from toolkit.translation import GenerationSettings, Translation
 from toolkit.unused_settings import say_unused
 
@@ -180,7 +179,12 @@ def load_translator(
         UserError: no model there, one that cannot translate, or languages that it does not know.
     """
     tokenizer = load_tokenizer(name)
-    config = AutoConfig.from_pretrained(resolve_model(name))
+    config = read_config(name)
+    if not _can_translate(config):
+        raise UserError(
+            f"{name}: {config.model_type} cannot translate: it is no encoder-decoder of texts. "
+            "Give a Marian, mBART, NLLB or T5 checkpoint, or leave --model out for a new model."
+        )
     if settings.implementation == "scratch" and not _have(config.model_type):
         notify(f"{name}: no from-scratch {config.model_type}; HuggingFace's class is used.")
         settings = dataclasses.replace(settings, implementation="hf")
@@ -194,6 +198,10 @@ def load_translator(
         task = tasks.get("translation_{}_to_{}".format(*languages), {})
         prefix = str(task.get("prefix", ""))
     return Translator(model, tokenizer, settings.implementation, prefix)
+
+
+def _can_translate(config: Any) -> bool:
+    return _have(config.model_type) or type(config) in AutoModelForSeq2SeqLM._model_mapping
 
 
 def _have(model_type: str) -> bool:

@@ -108,8 +108,8 @@ def test_a_pretrained_model_learns_a_folder_and_saves_what_it_learned(
     assert min(abs(float(number) - expected) for number in numbers) < 1e-3
 
 
-def test_a_new_model_from_a_table_of_paths(
-    run_recipe: Recipe, tmp_path: Path, photos: Path
+def test_a_new_model_from_a_table_of_paths_and_its_frozen_features(
+    run_recipe: Recipe, use_run: Callable[..., str], tmp_path: Path, photos: Path
 ) -> None:
     lines = [f"photos/{file.parent.name}/{file.name},{file.parent.name}\n"
              for file in sorted(photos.glob("*/*.png"))]  # fmt: skip
@@ -123,6 +123,17 @@ def test_a_new_model_from_a_table_of_paths(
     _, summary, table = run_of(tmp_path)
     assert summary["test"]["accuracy"]["value"] >= 0.9
     assert table["image"].str.startswith("table.csv, line").all()
+
+    resnet = (tmp_path / "results/runs/image_classification/a").rename(tmp_path / "resnet")
+    finished = run_recipe(
+        "image_classification", "--dataset", photos, "--model", resnet / "model", "--method",
+        "frozen", "--run-id", "a", *TRAINING,
+    )  # fmt: skip
+    assert finished.status == 0, finished.err
+    run, _, table = run_of(tmp_path)
+    shutil.copy(table["image"][0], run / "photo.jpg")
+    numbers = [float(n) for n in re.findall(r"\d\.\d+(?:e-\d+)?", use_run(run))]
+    assert numbers == pytest.approx(list(table["probabilities"][0]), abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,7 @@ def test_a_second_preset_or_file_is_not_dropped_in_silence(recipe: Path, name: s
         ("--metod", "--method"),
         ("--rank", "--adapter.rank"),
         ("--label-colum", "--label_column"),
+        ("--train.batch", "--train.batch_size"),
     ],
 )
 def test_an_unknown_flag_names_the_nearest_one(recipe: Path, typed: str, nearest: str) -> None:
@@ -157,6 +158,15 @@ def test_an_unknown_key_in_a_file_names_file_and_nearest(
 def test_with_nothing_near_all_keys_are_listed(recipe: Path) -> None:
     message = refusal(recipe, "--zzzzzz", "1")
     assert all(f"--{key}" in message for key in leaf_types(Config))
+
+
+def test_a_setting_of_another_recipe_is_not_taken_for_a_typing_mistake(recipe: Path) -> None:
+    @dataclass
+    class Tagging(Config):
+        allow_missing_weights: bool = False
+
+    with pytest.raises(UserError, match=r"'--class_weights'\. Known: .*--allow_missing_weights"):
+        parse_arguments(Tagging, recipe, ["--class_weights", "balanced"])
 
 
 @pytest.mark.parametrize(
@@ -367,6 +377,17 @@ def test_resume_of_something_else_is_refused(recipe: Path, tmp_path: Path) -> No
     assert "not a run directory" in refusal(recipe, "--resume", str(tmp_path))
     (tmp_path / "config.yaml").write_text("sed: 3\n")  # of another version
     assert "unknown key 'sed'" in refusal(recipe, "--resume", str(tmp_path))
+
+
+def test_a_run_of_another_recipe_with_other_settings_is_named(recipe: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("beams: 3\n")
+    (tmp_path / "environment.json").write_text('{"recipe": "translation"}')
+    message = refusal(recipe, "--resume", str(tmp_path))
+    assert f"is a run of translation, not of {recipe.stem}; use" in message
+    assert f"recipes/translation.py --resume {tmp_path}" in message
+    for unsaid in ("{", "[]", "{}", '{"recipe": 3}', f'{{"recipe": "{recipe.stem}"}}'):
+        (tmp_path / "environment.json").write_text(unsaid)
+        assert "unknown key 'beams'" in refusal(recipe, "--resume", str(tmp_path))
 
 
 # What lies in recipes/

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -203,3 +205,76 @@ def test_shared_weights_count_once() -> None:
     model = transformers.BertForMaskedLM(config)
     unique = {p.data_ptr(): p.numel() for p in model.parameters()}
     assert count_parameters(model)["parameters_total"] == sum(unique.values())
+
+
+@pytest.mark.parametrize("implementation", ["scratch", "hf"])
+@pytest.mark.parametrize("labels", [1, 2, 3])
+def test_answers_have_a_start_and_an_end_whatever_the_checkpoint_has_labels(
+    write_tiny_bert: WriteBert, tmp_path: Path, implementation: Any, labels: int
+) -> None:
+    folder = write_tiny_bert(
+        tmp_path / "bert", "BertForTokenClassification", id2label=dict(enumerate("abc"[:labels]))
+    )
+    loaded = load_pretrained(str(folder), "question-answering", implementation=implementation)
+    assert loaded.new_modules == ["qa_outputs"]
+    scores = loaded.model(torch.tensor([[2, 5, 6, 3]]))
+    assert scores.start_logits.shape == scores.end_logits.shape == (1, 4)
+    assert loaded.model.config.num_labels == 2
+
+
+@pytest.mark.parametrize("implementation", ["scratch", "hf"])
+@pytest.mark.parametrize("model_type", ["marian", "t5"])
+def test_an_encoder_decoder_has_no_features_of_texts(
+    tmp_path: Path, model_type: str, implementation: Any
+) -> None:
+    """Its hidden states are those of the decoder, which reads another text."""
+    folder = tmp_path / "model"
+    transformers.AutoConfig.for_model(model_type).save_pretrained(folder)
+    with pytest.raises(UserError, match=f"{model_type} is an encoder with a decoder.*--method"):
+        load_pretrained(str(folder), "model", implementation=implementation)
+
+
+@pytest.fixture
+def lstm(write_tiny_bert: WriteBert, tmp_path: Path) -> Path:
+    folder = tmp_path / "lstm"
+    tokenizer = load_tokenizer(str(write_tiny_bert(tmp_path / "bert")))
+    config = scratch_models.ScratchLSTMConfig(
+        vocab_size=len(tokenizer), embedding_size=4, hidden_size=4
+    )
+    scratch_models.ScratchLSTMForSequenceClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_an_architecture_that_only_we_have_is_loaded_without_warnings(lstm: Path) -> None:
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("transformers").addHandler(handler)
+    try:
+        tokenizer = load_tokenizer(str(lstm))
+        model = load_pretrained(str(lstm), HEAD, tokenizer=tokenizer).model
+    finally:
+        logging.getLogger("transformers").removeHandler(handler)
+    assert said == []
+    assert type(model).__name__ == "ScratchLSTMForSequenceClassification"
+    expected = transformers.AutoTokenizer.from_pretrained(lstm)
+    assert type(tokenizer) is type(expected)
+    assert tokenizer("今天好")["input_ids"] == expected("今天好")["input_ids"]
+
+
+def test_advice_that_could_not_work_is_not_given(lstm: Path, tmp_path: Path) -> None:
+    for implementation in ("scratch", "hf"):
+        with pytest.raises(UserError, match=r"it has sequence-classification\. Choose another"):
+            load_pretrained(str(lstm), "model", implementation=implementation)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="Use --implementation scratch"):
+        load_pretrained(str(lstm), HEAD, implementation="hf")
+    marian = tmp_path / "marian"
+    transformers.MarianConfig().save_pretrained(marian)
+    with pytest.raises(UserError, match=r"it has model, seq2seq-lm\.$"):
+        load_pretrained(str(marian), HEAD)
+    with pytest.raises(UserError, match="HuggingFace has no 'marian' model for 'sequence-"):
+        load_pretrained(str(marian), HEAD, implementation="hf")
+    transformers.T5Config().save_pretrained(marian)
+    with pytest.raises(UserError, match="Use --implementation hf for it"):
+        load_pretrained(str(marian), HEAD)

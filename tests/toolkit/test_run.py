@@ -81,6 +81,20 @@ def test_a_complete_run_is_not_resumed(tmp_path: Path) -> None:
         start_run(Invocation(run.config, run.directory), "recipe")
 
 
+def test_a_run_of_another_recipe_is_not_resumed(tmp_path: Path) -> None:
+    """Even where both have the same settings."""
+    run = start(tmp_path, run_id="a")
+    run.begin()
+    with pytest.raises(
+        UserError, match=rf"run of recipe, .* recipes/recipe\.py --resume {tmp_path}"
+    ):
+        start_run(Invocation(run.config, run.directory), "other")
+    started = run.directory / "environment.json"
+    older = {k: v for k, v in json.loads(started.read_text()).items() if k != "recipe"}
+    started.write_text(json.dumps(older))
+    assert start_run(Invocation(run.config, run.directory), "other").resumed
+
+
 def test_the_seed_is_set(tmp_path: Path) -> None:
     import random
 

@@ -49,9 +49,24 @@ def test_a_folder_is_itself(model_folder, monkeypatch):
     assert resolve_model("./my-model") == "my-model"
 
 
-def test_an_adapter_is_a_model_folder_too(tmp_path):
-    (tmp_path / "adapter_config.json").write_text("{}")
-    assert resolve_model(str(tmp_path)) == str(tmp_path)
+def test_an_adapter_alone_points_to_the_merged_model(model_folder, monkeypatch):
+    """transformers would say that it does not recognise the model."""
+    run = model_folder.parent / "run"
+    adapter = run / "adapter"
+    adapter.mkdir(parents=True)
+    (adapter / "adapter_config.json").write_text("{}")
+    with pytest.raises(UserError, match=r"an adapter alone .*merge_and_unload"):
+        resolve_model(str(adapter))
+    model_folder.rename(run / "model")
+    with pytest.raises(UserError, match=rf"with its base it is {run}/model: give that folder"):
+        resolve_model(str(adapter))
+    with pytest.raises(UserError, match=rf"Did you mean {run}/model\?"):
+        resolve_model(str(run))
+    monkeypatch.chdir(adapter)
+    with pytest.raises(UserError, match=r"it is \.\./model: give that folder"):
+        resolve_model(".")
+    (adapter / "config.json").write_text('{"model_type": "bert"}')  # a whole model besides
+    assert resolve_model(str(adapter)) == str(adapter)
 
 
 def test_a_folder_without_config_names_the_one_inside(model_folder):

@@ -127,6 +127,21 @@ def test_marian_loads_into_our_class_and_t5_into_huggingfaces(
     assert t5.implementation == "hf"
 
 
+@pytest.mark.parametrize("settings", [SCRATCH, HF])
+@pytest.mark.parametrize("model_type", ["bert", "gpt2", "electra", "scratch_lstm"])
+def test_a_model_that_cannot_translate_is_refused(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    model_type: str,
+    settings: FineTuningConfig,
+) -> None:
+    TOKENIZER.save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text(f'{{"model_type": "{model_type}"}}')
+    with pytest.raises(UserError, match=f"{model_type} cannot translate: it is no encoder-decoder"):
+        load_translator(str(tmp_path), settings, ("en", "zh"))
+    assert "no from-scratch" not in capsys.readouterr().err
+
+
 def test_t5s_own_prefix_is_found_and_can_be_replaced(tmp_path: Path) -> None:
     tasks = {"translation_en_to_de": {"prefix": "translate English to German: "}}
     folder = str(save(tmp_path / "t", "T5", task_specific_params=tasks))

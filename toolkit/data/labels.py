@@ -57,18 +57,22 @@ def class_counts(labels: Sequence[int], label_names: Sequence[str]) -> dict[str,
     return {name: int(count) for name, count in zip(label_names, counts, strict=True)}
 
 
-def balanced_class_weights(labels: Sequence[int], num_labels: int) -> npt.NDArray[np.float64]:
+def balanced_class_weights(
+    labels: Sequence[int], label_names: Sequence[str]
+) -> npt.NDArray[np.float64]:
     """Weight of each class in id order, n / (classes * count): scikit-learn's "balanced".
 
-    Shape [num_labels].
+    Shape [classes].
 
     Raises:
         UserError: a class has no rows, so that no weight can balance it.
     """
-    counts = np.bincount(np.asarray(labels, dtype=np.int64), minlength=num_labels)
-    if (counts == 0).any():
-        empty = np.flatnonzero(counts == 0).tolist()
+    counts = class_counts(labels, label_names)
+    empty = [name for name, count in counts.items() if count == 0]
+    if empty:
         raise UserError(
-            f"no training rows for class ids {empty}: balanced weights are not defined."
+            f"--class_weights balanced: no training row has the label {', '.join(empty)}, so its "
+            "weight is not defined. Add rows of it, or give each label a number: "
+            "--class_weights '{\"label\": 1, ...}'."
         )
-    return np.asarray(len(labels) / (num_labels * counts), dtype=np.float64)
+    return np.asarray(len(labels) / (len(counts) * np.array([*counts.values()])), dtype=np.float64)

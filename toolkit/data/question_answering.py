@@ -167,6 +167,13 @@ def _rows(
         for row, question in enumerate(questions)
         if row not in blank and (spans[row] is not None or not question.answers)
     ]
+    if not any(question.answers for question in questions):
+        raise UserError(
+            f"{name}: none of the {len(questions)} questions has an answer (the first: "
+            f"{questions[0].place}), so there is nothing to learn from. Expected, as in SQuAD's "
+            'files, "answers": [{"text": ..., "answer_start": ...}]; no answers, or is_impossible, '
+            "stand for a question that its context does not answer."
+        )
     if not any(spans[row] for row in kept):
         raise UserError(
             f"no training answer was found in its context (the first: {questions[0].place}). "

@@ -140,8 +140,8 @@ def test_another_truth_or_task_is_refused_even_when_forced(make_run):
     other_truth[7] = 1 - other_truth[7]
     b = make_run("B", other_truth, answers(300))
     refused([a, b], "id-7", "disagree on the truth", force=True)
-    c = make_run("C", LABELS, answers(300), {"task": "token-classification"})
-    refused([a, c], "token-classification", "text-classification", force=True)
+    c = make_run("C", LABELS, answers(300), {"task": "image-classification"})
+    refused([a, c], "image-classification", "text-classification", force=True)
 
 
 UNFAIR = {

@@ -61,12 +61,27 @@ def test_no_directory_and_no_summary(make_run, tmp_path):
         ("[]", ["schema_version None"]),
         ('{"schema_version": 2}', ["schema_version 2", "reads 1"]),
         ('{"schema_version": 1}', ["'title' should be a str", "None"]),
+        ('{"schema_version": 1, "title": "A", "task": 3}', ["'task' should be a str", "3"]),
     ],
 )
 def test_damaged_summaries(make_run, text, parts):
     folder = make_run("A", LABELS, ANSWERS)
     (folder / "summary.json").write_text(text)
     refused(folder, str(folder / "summary.json"), *parts)
+
+
+@pytest.mark.parametrize(
+    "task", ["translation", "language-modeling", "question-answering", "token-classification"]
+)
+def test_runs_of_other_tasks_say_that_they_are_not_compared_yet(make_run, task):
+    """They have no labels of classes, another table of predictions, or none."""
+    folder = make_run("A", LABELS, ANSWERS)
+    (folder / "summary.json").write_text(f'{{"schema_version": 1, "title": "A", "task": "{task}"}}')
+    refused(
+        folder,
+        f"{folder} solves the task '{task}'.",
+        "Only runs of text-classification and image-classification can be compared so far",
+    )
 
 
 def test_a_summary_that_is_not_text(make_run):

@@ -51,12 +51,14 @@ def test_counts_name_classes_without_rows():
 @given(st.lists(st.integers(0, 3), min_size=1).filter(lambda labels: set(labels) == {0, 1, 2, 3}))
 def test_balanced_weights_are_scikit_learns(labels):
     expected = compute_class_weight("balanced", classes=np.arange(4), y=np.array(labels))
-    np.testing.assert_allclose(balanced_class_weights(labels, 4), expected, rtol=1e-15)
+    np.testing.assert_allclose(balanced_class_weights(labels, "abcd"), expected, rtol=1e-15)
 
 
 def test_balanced_weights_of_a_rare_class():
     labels = [1] * 95 + [0] * 5
     assert Counter(labels) == {1: 95, 0: 5}
-    np.testing.assert_allclose(balanced_class_weights(labels, 2), [10.0, 0.526316], atol=1e-6)
-    with pytest.raises(UserError, match=r"class ids \[2\]"):
-        balanced_class_weights(labels, 3)
+    np.testing.assert_allclose(
+        balanced_class_weights(labels, ["bad", "good"]), [10.0, 0.526316], atol=1e-6
+    )
+    with pytest.raises(UserError, match=r"--class_weights balanced: no training row .* unsure, so"):
+        balanced_class_weights(labels, ["bad", "good", "unsure"])

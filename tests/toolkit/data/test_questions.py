@@ -98,6 +98,8 @@ def test_every_form_says_the_same(
         (squad(ROWS[0], ROWS[0]), "the id 'a' stands there a second time"),
         (squad({"question": "谁？", "answers": [{"text": "北京", "answer_start": 0}]}),
          "no training answer was found"),
+        (squad({"question": "谁？", "answers": []}, {"question": "谁的？"}),
+         r"train: none of the 2 questions has an answer \(the first: .*answer_start"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, content: Any, message: str) -> None:
