@@ -21,6 +21,7 @@ from toolkit.loss_config import ClassificationLossConfig
 from toolkit.modeling import BertShape, load_tokenizer, new_bert
 from toolkit.outcome import describe_model, finish_classification
 from toolkit.run import start_run
+from toolkit.unused_settings import say_unused
 
 
 @dataclass
@@ -44,6 +45,7 @@ def main(invocation: Invocation[Config]) -> None:
     """Data, model, training, result: in this order."""
     run = start_run(invocation, "bert_sentiment")
     config = run.config
+    say_unused(run, config.method, trains=config.method != "frozen")
     data = config.load_data()
 
     # Tokenizer and model: pretrained, or both made from the training texts alone.

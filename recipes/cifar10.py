@@ -35,6 +35,7 @@ from toolkit.image_outcome import describe_image_training, print_cost
 from toolkit.loss_config import ClassificationLossConfig
 from toolkit.outcome import describe_model, finish_classification
 from toolkit.run import start_run
+from toolkit.unused_settings import say_unused
 
 
 @dataclass
@@ -68,6 +69,7 @@ def main(invocation: Invocation[Config]) -> None:
     config = run.config
     method = config.method or ("from_scratch" if config.model in NEW_MODELS else "full")
     check_method(config.model, method)
+    say_unused(run, method, trains=method != "frozen")
     augmentation = Augmentation(config.augmentation, config.seed)
 
     # A pretrained model brings its size and colours; a new one gets those of the images.

@@ -32,6 +32,7 @@ from toolkit.image_outcome import describe_image_training, print_cost
 from toolkit.loss_config import ClassificationLossConfig
 from toolkit.outcome import describe_model, finish_classification
 from toolkit.run import start_run
+from toolkit.unused_settings import say_unused
 
 
 @dataclass
@@ -59,6 +60,7 @@ def main(invocation: Invocation[Config]) -> None:
     """Data, model, training, result: in this order."""
     run = start_run(invocation, "image_classification")
     config = run.config
+    say_unused(run, config.method, trains=config.method != "frozen")
     check_method(config.model, config.method)
     augmentation = Augmentation(config.augmentation, config.seed)
 

@@ -25,6 +25,7 @@ from toolkit.loss_config import ClassificationLossConfig
 from toolkit.modeling import BertShape, load_tokenizer, new_bert
 from toolkit.outcome import describe_model, finish_classification
 from toolkit.run import start_run
+from toolkit.unused_settings import say_unused
 
 
 @dataclass
@@ -47,6 +48,7 @@ def main(invocation: Invocation[Config]) -> None:
     """Data, model, training, result: in this order."""
     run = start_run(invocation, "text_classification")
     config = run.config
+    say_unused(run, config.method, trains=config.method != "frozen")
     data = config.load_data()
 
     # A pretrained model brings its tokenizer; a new one learns its words from the training texts.
