@@ -16,8 +16,8 @@ from toolkit.console import notify
 from toolkit.data.columns import text_column as find_text_column
 from toolkit.data.encoding import decode
 from toolkit.data.files import Table, read_bytes, read_table
-from toolkit.data.partition import make_splits, remove_leaks, sizes_to_make
-from toolkit.data.rows import HELD_OUT, LabelledRows
+from toolkit.data.partition import complete_splits, missing_splits, remove_leaks
+from toolkit.data.rows import LabelledRows
 from toolkit.data.sources import SPLIT_NAMES, read_source
 from toolkit.data.splits import is_blank, normalized, repetitions, split_hash
 from toolkit.errors import UserError
@@ -88,15 +88,11 @@ def load_documents(
     read = {name: _to_rows(tables, unit, text_column) for name, tables in source.tables.items()}
     splits = {name: _without_blank(split, name) for name, split in read.items()}
     overlap = remove_leaks(splits, keep_leaks)
-    made = [name for name in HELD_OUT if name not in splits]
-    wanted = {"train": None, "validation": None, "test": None} | (sizes or {})
-    if source.held_out_sizes:
-        made_sizes = {name: source.held_out_sizes[name] for name in made}
-    else:
+    made = missing_splits(splits)
+    if not source.held_out_sizes:
         _check_enough(dataset, len(splits["train"]), made, unit)
-        made_sizes = sizes_to_make(made, wanted, len(splits["train"]), [_NO_LABEL])
-        wanted |= dict.fromkeys(made)  # made in this size, not to be cut to it
-    final = make_splits(splits, made_sizes, wanted, split_seed)
+    wanted = {"train": None, "validation": None, "test": None} | (sizes or {})
+    final = complete_splits(splits, source.held_out_sizes, wanted, split_seed, [_NO_LABEL])
     summary = {
         "source": dataset,
         "hub_config": hub_config,

@@ -14,7 +14,7 @@ from toolkit.console import notify
 from toolkit.data.image_decoding import Size
 from toolkit.data.image_sources import ImageTable, read_image_source
 from toolkit.data.image_store import PixelStore, content_hashes, decode_once
-from toolkit.data.partition import make_splits, sizes_to_make
+from toolkit.data.partition import complete_splits, describe_splits, missing_splits
 from toolkit.data.rows import (
     HELD_OUT,
     LabelledRows,
@@ -23,7 +23,7 @@ from toolkit.data.rows import (
     count_rows,
     decide_label_names,
 )
-from toolkit.data.splits import find_overlap, repetitions, split_hash
+from toolkit.data.splits import find_overlap, repetitions
 from toolkit.errors import UserError
 
 MOST_LISTED = 20  # files that cannot be read, in a message
@@ -119,14 +119,9 @@ def load_images(
     bad = _leave_out_bad(splits, store.bad, places, skip_bad_images)
     overlap = _remove_leaks(splits, keep_leaks)
     repeated = repetitions(splits["train"])["exact"]
-    made = [name for name in HELD_OUT if name not in splits]
+    made = missing_splits(splits)
     sizes = {"train": train_size, "validation": validation_size, "test": test_size}
-    if source.held_out_sizes:
-        made_sizes = {name: source.held_out_sizes[name] for name in made}
-    else:
-        made_sizes = sizes_to_make(made, sizes, len(splits["train"]), names)
-        sizes |= dict.fromkeys(made)  # made in this size, not to be cut to it
-    splits = make_splits(splits, made_sizes, sizes, split_seed)
+    splits = complete_splits(splits, source.held_out_sizes, sizes, split_seed, names)
     check_trained_labels(splits, names)
     summary = {
         "source": dataset,
@@ -137,11 +132,7 @@ def load_images(
         "changes": store.changes,
         "repetitions_in_train": repeated,
         "overlap": overlap,
-        "splits_made": made,
-        "split_seed": split_seed,
-        "sizes": {name: len(split) for name, split in splits.items()},
-        "class_counts": {name: split.class_counts(names) for name, split in splits.items()},
-        "sha256": {name: split_hash(split.texts, split.labels) for name, split in splits.items()},
+        **describe_splits(splits, made, split_seed, names),
     }
     rows = {name: _image_rows(split, names, store, places) for name, split in splits.items()}
     return ImageData(**rows, label_names=names, size=store.size, summary=summary)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 from toolkit.console import notify
 from toolkit.data.rows import HELD_OUT, LabelledRows, count_rows
-from toolkit.data.splits import find_overlap, held_out_size, stratified_order, take
+from toolkit.data.splits import find_overlap, held_out_size, split_hash, stratified_order, take
 from toolkit.errors import UserError
 
 
@@ -90,6 +93,51 @@ def make_splits(
     return {
         "train": pool.select(order[:size]),
         **{name: _first_rows(splits[name], sizes[name], name, seed) for name in HELD_OUT},
+    }
+
+
+def complete_splits(
+    given: dict[str, LabelledRows],
+    fixed_sizes: dict[str, int],
+    sizes: dict[str, int | None],
+    seed: int,
+    names: list[str],
+) -> dict[str, LabelledRows]:
+    """`make_splits`: what is not given is made in the source's sizes, or as asked.
+
+    Args:
+        fixed_sizes: held-out rows, where the source itself fixes how many it has.
+        sizes: rows of every split as asked; None: all, or a tenth where the split is made.
+        names: classes; a split that is made has room for each.
+
+    Raises:
+        UserError: more rows are asked for than there are.
+    """
+    made = missing_splits(given)
+    if fixed_sizes:
+        return make_splits(given, {name: fixed_sizes[name] for name in made}, sizes, seed)
+    made_sizes = sizes_to_make(made, sizes, len(given["train"]), names)
+    # Made in this size, not to be cut to it.
+    return make_splits(given, made_sizes, sizes | dict.fromkeys(made), seed)
+
+
+def missing_splits(given: Collection[str]) -> list[str]:
+    """Held-out splits that have to be made."""
+    return [name for name in HELD_OUT if name not in given]
+
+
+def describe_splits(
+    splits: dict[str, LabelledRows], made: list[str], seed: int, names: list[str]
+) -> dict[str, Any]:
+    """What data.json records of splits with classes: how they were made, and what is in them."""
+    return {
+        "splits_made": made,
+        "split_seed": seed,
+        "sizes": {name: len(split) for name, split in splits.items()},
+        "class_counts": {name: split.class_counts(names) for name, split in splits.items()},
+        "sha256": {
+            name: split_hash(split.contents, split.labels) for name, split in splits.items()
+        },
     }
 
 

@@ -8,7 +8,12 @@ from typing import Any
 import datasets
 
 from toolkit.console import notify
-from toolkit.data.partition import make_splits, remove_leaks, sizes_to_make
+from toolkit.data.partition import (
+    complete_splits,
+    describe_splits,
+    missing_splits,
+    remove_leaks,
+)
 from toolkit.data.rows import (
     HELD_OUT,
     LabelledRows,
@@ -18,8 +23,8 @@ from toolkit.data.rows import (
     decide_label_names,
     read_rows,
 )
-from toolkit.data.sources import read_source
-from toolkit.data.splits import repetitions, split_hash
+from toolkit.data.sources import Source, read_source
+from toolkit.data.splits import repetitions
 from toolkit.data.tokenization import tokenize
 
 __all__ = ["TextClassificationData", "load_text_classification", "tokenize"]
@@ -91,37 +96,19 @@ def load_text_classification(
         for name, table in source.tables.items()
     }
     files = {"validation": validation_file, "test": test_file}
-    unpublished = _without_published_labels(rows, [name for name in HELD_OUT if not files[name]])
-    for name in unpublished:
-        del rows[name]
+    unpublished = _leave_out_unpublished(rows, [name for name in HELD_OUT if not files[name]])
     cleaned = {name: clean(split, name, source.splits_given) for name, split in rows.items()}
     names = decide_label_names(cleaned)
     overlap = remove_leaks(cleaned, keep_leaks)
-    made = [name for name in HELD_OUT if name not in cleaned]
     sizes = {"train": train_size, "validation": validation_size, "test": test_size}
-    if source.held_out_sizes:
-        made_sizes = {name: source.held_out_sizes[name] for name in made}
-    else:
-        made_sizes = sizes_to_make(made, sizes, len(cleaned["train"]), names)
-        sizes |= dict.fromkeys(made)  # made in this size, not to be cut to it
-    splits = make_splits(cleaned, made_sizes, sizes, split_seed)
+    splits = complete_splits(cleaned, source.held_out_sizes, sizes, split_seed, names)
     check_trained_labels(splits, names)
     summary = {
         "source": dataset,
-        "columns": {name: list(split.columns) for name, split in rows.items()},
-        "rows_read": source.rows_read or {name: len(split) for name, split in rows.items()},
-        "dropped": source.dropped
-        | {name: split.dropped for name, split in cleaned.items()}
-        | unpublished,
+        **_describe_reading(source, rows, cleaned, unpublished),
         "repetitions_in_train": repetitions(cleaned["train"]),
         "overlap": overlap,
-        "splits_made": made,
-        "split_seed": split_seed,
-        "sizes": {name: len(split) for name, split in splits.items()},
-        "class_counts": {name: split.class_counts(names) for name, split in splits.items()},
-        "sha256": {
-            name: split_hash(split.contents, split.labels) for name, split in splits.items()
-        },
+        **describe_splits(splits, missing_splits(cleaned), split_seed, names),
     }
     return TextClassificationData(
         **{name: split.to_dataset(names) for name, split in splits.items()},
@@ -130,10 +117,10 @@ def load_text_classification(
     )
 
 
-def _without_published_labels(
+def _leave_out_unpublished(
     rows: dict[str, LabelledRows], names: list[str]
 ) -> dict[str, dict[str, int]]:
-    """Held-out splits whose labels their authors keep (GLUE's test sets), and how many rows.
+    """Take out of `rows` the splits whose labels their authors keep (GLUE's test sets); count them.
 
     A file of the user's own that lacks its labels is a mistake, which `clean` refuses.
 
@@ -144,9 +131,29 @@ def _without_published_labels(
     for name in names:
         split = rows.get(name)
         if split is not None and split.class_names and not any(split.labels):
+            del rows[name]
             found[name] = {"without_label": len(split)}
             notify(
                 f"the {name} set has no published labels ({count_rows(len(split))}): left out. "
                 f"{name} rows are taken out of the training rows."
             )
     return found
+
+
+def _describe_reading(
+    source: Source,
+    read: dict[str, LabelledRows],
+    cleaned: dict[str, LabelledRows],
+    unpublished: dict[str, dict[str, int]],
+) -> dict[str, Any]:
+    """What data.json records of columns, rows read, and rows left out before leaks are looked for.
+
+    Args:
+        unpublished: rows of the splits that were left out for want of labels.
+    """
+    dropped = {name: split.dropped for name, split in cleaned.items()}
+    return {
+        "columns": {name: list(split.columns) for name, split in read.items()},
+        "rows_read": source.rows_read or {name: len(split) for name, split in read.items()},
+        "dropped": source.dropped | dropped | unpublished,
+    }

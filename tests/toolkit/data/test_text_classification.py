@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import datasets
 import pytest
@@ -341,3 +342,14 @@ def test_a_split_is_not_given_twice(tmp_path):
     (tmp_path / "train.csv").unlink()
     with pytest.raises(UserError, match="holds no training file"):
         load_text_classification(str(tmp_path))
+
+
+def test_texts_that_stand_twice_stay_in_one_split(tmp_path: Path) -> None:
+    """Pairs of rows cannot make 5 and 3 rows: 4 and 2 are taken, which is no mistake."""
+    rows = [f"text {i},{i % 2}" for i in range(20) for _ in range(2)]
+    file = tmp_path / "twice.csv"
+    file.write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
+    data = load_text_classification(str(file), validation_size=5, test_size=3)
+    assert data.summary["sizes"] == {"train": 34, "validation": 4, "test": 2}
+    splits = [set(getattr(data, name)["text"]) for name in ("train", "validation", "test")]
+    assert sum(map(len, splits)) == len(set.union(*splits)) == 20
