@@ -65,7 +65,7 @@ def fit_frozen(
     encoder: nn.Module,
     data: LabelledSplits,
     collate: Collate,
-    compute: Compute | None = None,
+    compute: Compute,
 ) -> FrozenResult:
     """Compute features once, choose the penalty on validation, fit on train.
 
@@ -73,9 +73,8 @@ def fit_frozen(
     it takes to get this classifier, as ``fit`` counts its training steps.
 
     Args:
-        compute: ``features`` [batch, hidden] of a batch; None: `mean_pooled_features`, for texts.
+        compute: ``features`` [batch, hidden] of a batch.
     """
-    compute = compute or mean_pooled_features
     if run.config.dry_run:
         end_dry_run(try_evaluation(run, encoder, data.train, compute, collate))
     run.begin()
