@@ -207,6 +207,8 @@ def decode(tokenizer: Any, ids: np.ndarray) -> list[str]:
 class TranslationMetric:
     """Loss and accuracy per target token; BLEU and exact matches of what was translated.
 
+    BLEU does not look at case where the tokenizer writes lower case alone.
+
     Args:
         references: of the rows that are translated, the first ones of the data set.
         language: code of the target language.
@@ -226,6 +228,7 @@ class TranslationMetric:
         self.language = language
         self.selection: str = selection
         self.higher_is_better = selection != "loss"
+        self.lowercase = decode(tokenizer, np.array([tokenizer("A")["input_ids"]])) == ["a"]
 
     def __call__(self, outputs: Outputs) -> dict[str, float]:
         """Compute from the sums of `Translation.outputs`."""
@@ -236,6 +239,8 @@ class TranslationMetric:
         }
         if self.references:
             made = decode(self.tokenizer, outputs["translation"][: len(self.references)])
-            values["bleu"] = bleu(made, self.references, self.language, draws=1)["value"]
+            values["bleu"] = bleu(
+                made, self.references, self.language, lowercase=self.lowercase, draws=1
+            )["value"]
             values["exact_match"] = exact_match(made, self.references)["value"]
         return values

@@ -181,6 +181,21 @@ def test_metric_values() -> None:
     assert set(by_loss(outputs)) == {"loss", "token_accuracy"}
 
 
+def test_bleu_of_a_model_that_writes_lower_case_does_not_look_at_case() -> None:
+    references = ["Ein Hund läuft über die Wiese", "Zwei Männer sitzen auf der Bank"]
+    for lowercase in (False, True):
+        tokenizer = train_joint_bpe(references, 320, lowercase=lowercase)
+        ids = tokenizer(references, padding=True, return_tensors="np")["input_ids"]
+        written = [text.lower() for text in references] if lowercase else references
+        assert decode(tokenizer, ids) == written
+        outputs = {
+            "loss": np.zeros(2), "tokens": np.ones(2), "correct": np.ones(2), "translation": ids,
+        }  # fmt: skip
+        values = TranslationMetric(tokenizer, references, "de", "loss")(outputs)
+        assert values["bleu"] == pytest.approx(100)
+        assert values["exact_match"] == (0 if lowercase else 1)
+
+
 def test_settings_out_of_range(model: Any) -> None:
     with pytest.raises(UserError, match="--select_by bleu needs --translate_validation"):
         TranslationMetric(TOKENIZER, [], "zh", "bleu")
