@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from toolkit.batching import padded_lengths, plan_epoch
-from toolkit.config import TrainConfig
+from toolkit.config import RunConfig, TrainConfig
 from toolkit.errors import UserError
 from toolkit.objectives import IGNORED, Batch, Pretraining
 from toolkit.optimizers import build_optimizer
@@ -282,7 +282,7 @@ def test_accelerates_own_accumulation_setting_does_not_scale_the_gradient(
     train = TrainConfig(epochs=1, batch_size=2, accumulation_steps=2, learning_rate=0.5,
                         warmup_ratio=0.0, max_grad_norm=None)  # fmt: skip
     expected, losses, _ = by_hand(rows, train, 4)
-    accelerator = _start_accelerator(None)
+    accelerator = _start_accelerator(RunConfig(train=train))
     tokens = Tokens()
     model, optimizer = accelerator.prepare(tokens, torch.optim.SGD(tokens.parameters(), lr=1))
     reports = run_steps(make_training(accelerator, model, rows, train, optimizer))
