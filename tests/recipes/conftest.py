@@ -24,7 +24,9 @@ PRELOADED = [
 ]  # fmt: skip
 
 CHILD = """
-import os, runpy, sys
+import os, runpy, signal, sys
+# Where the tests run in the background of a shell, Ctrl-C is ignored by all they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 output = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
 os.dup2(output, 1); os.dup2(output, 2)
 os.environ.update(environment)

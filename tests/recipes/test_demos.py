@@ -42,7 +42,7 @@ def test_reviews_are_written_better_than_counting_predicts(
         run_recipe, tmp_path, "gpt2_generation", "--train.max_steps", "120", "--test_size", "100",
         "--validation_size", "50", "--shape.layers", "2", "--shape.hidden_size", "128",
         "--shape.heads", "4", "--shape.vocabulary", "1000", "--train.learning_rate", "0.004",
-        "--train.evaluate_every", "120",
+        "--train.evaluate_every", "120", "--train.batch_size", "16",
     )  # fmt: skip
     # Bigrams take more steps than there is time for here; the whole demo passes them.
     test, unigram = summary["test"], summary["yardsticks"]["test"]["unigram"]
