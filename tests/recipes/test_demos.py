@@ -64,10 +64,10 @@ def test_entities_are_found(run_recipe: Recipe, tmp_path: Path) -> None:
 def test_questions_are_answered(run_recipe: Recipe, tmp_path: Path) -> None:
     summary = demo(
         run_recipe, tmp_path, "question_answering", "--train_size", "3000", "--test_size", "200",
-        "--validation_size", "100", "--train.epochs", "3", "--train.evaluate_every", "1000",
+        "--validation_size", "100", "--train.epochs", "4", "--train.evaluate_every", "1000",
     )  # fmt: skip
-    test = summary["test"]
-    assert test["exact_match"]["value"] > 0.3
+    # To answer nothing, ever, is right for a quarter of the questions.
+    assert summary["test"]["f1"]["value"] > 0.35
 
 
 def test_digits_are_recognised(run_recipe: Recipe, tmp_path: Path) -> None:
