@@ -15,14 +15,14 @@ from torch import Tensor, nn
 
 from toolkit.batching import Collate
 from toolkit.dry_run import end_dry_run
-from toolkit.evaluation import Compute, predict
+from toolkit.evaluation import Compute
 from toolkit.first_batch import try_evaluation
 from toolkit.linear import LinearResult, describe_linear_training, fit_linear
 from toolkit.modeling import count_parameters
 from toolkit.objectives import Batch, model_inputs
 from toolkit.outcome import LabelledSplits, Scores
-from toolkit.progress import progress_bar
 from toolkit.run import Run
+from toolkit.run_predictions import predict_rows
 
 # Inverse strength of the L2 penalty on features of length 1.
 PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -84,16 +84,7 @@ def fit_frozen(
     for split in ("train", "validation", "test"):
         started = time.perf_counter()
         rows = getattr(data, split)
-        with progress_bar(f"features of {split}", len(rows)) as display:
-            outputs = predict(
-                encoder,
-                rows,
-                compute=compute,
-                collate=collate,
-                accelerator=run.accelerator,
-                batch_size=run.config.train.eval_batch_size,
-                advance=display.advance,
-            )
+        outputs = predict_rows(run, f"features of {split}", encoder, rows, compute, collate)
         features[split], seconds[split] = outputs["features"], time.perf_counter() - started
     result = fit_linear(run, build_classifier, PENALTIES, features, data)
     training = describe_linear_training(

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow
-import pyarrow.parquet
 from numpy.typing import NDArray
 from rich.table import Table
 
 from toolkit.batching import Collate
 from toolkit.console import console
 from toolkit.engine import FitResult
-from toolkit.evaluation import Outputs, predict
+from toolkit.evaluation import Outputs
 from toolkit.json_values import without_nan
 from toolkit.language_modeling import (
     HeldOut,
@@ -25,8 +24,8 @@ from toolkit.language_modeling import (
 from toolkit.ngrams import ngram_losses
 from toolkit.objectives import Objective
 from toolkit.outcome import SPLITS, describe_training, draw_training
-from toolkit.progress import progress_bar
 from toolkit.run import Run, describe_run
+from toolkit.run_predictions import predict_rows, save_predictions
 from toolkit.run_readme import how_trained, markdown_table, run_readme, signatures
 
 BEFORE = "before training"
@@ -52,16 +51,9 @@ def score_documents(
     for name in SPLITS:
         split, outputs = data.splits[name], (known or {}).get(name)
         if outputs is None:
-            with progress_bar(f"scoring {name}", len(split.windows)) as display:
-                outputs = predict(
-                    model,
-                    split.windows,
-                    compute=objective.outputs,
-                    collate=collate,
-                    accelerator=run.accelerator,
-                    batch_size=run.config.train.eval_batch_size,
-                    advance=display.advance,
-                )
+            outputs = predict_rows(
+                run, f"scoring {name}", model, split.windows, objective.outputs, collate
+            )
         losses[name] = per_document(outputs, split)
     return losses
 
@@ -134,9 +126,7 @@ def _write_losses(run: Run[Any], name: str, split: HeldOut, nll: NDArray[np.floa
             ),
         }
     )
-    file = run.directory / "predictions" / f"{name}.parquet"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    pyarrow.parquet.write_table(table, file)
+    save_predictions(run, name, table)
 
 
 def _rows(summary: dict[str, Any]) -> list[list[str]]:

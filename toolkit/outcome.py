@@ -17,13 +17,13 @@ from toolkit.classification_readme import classification_readme
 from toolkit.console import console
 from toolkit.engine import FitResult
 from toolkit.environment import peak_memory_bytes
-from toolkit.evaluation import Outputs, predict
+from toolkit.evaluation import Outputs
 from toolkit.metrics import describe_metrics
 from toolkit.modeling import count_parameters
 from toolkit.objectives import Objective
 from toolkit.plots import save_figure, training_curves
-from toolkit.progress import progress_bar
 from toolkit.run import METRICS, Run, describe_run
+from toolkit.run_predictions import predict_rows
 
 SPLITS = ("validation", "test")
 
@@ -116,16 +116,9 @@ def split_outputs(
     """
     if split == "validation" and result.validation is not None:
         return result.validation
-    with progress_bar(f"evaluating on {split}", len(rows)) as display:
-        return predict(
-            result.model,
-            rows,
-            compute=objective.outputs,
-            collate=collate,
-            accelerator=run.accelerator,
-            batch_size=run.config.train.eval_batch_size,
-            advance=display.advance,
-        )
+    return predict_rows(
+        run, f"evaluating on {split}", result.model, rows, objective.outputs, collate
+    )
 
 
 def describe_model(model: Any, name: str, implementation: str, method: str) -> dict[str, Any]:

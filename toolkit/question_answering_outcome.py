@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow
-import pyarrow.parquet
 from rich.table import Table
 
 from toolkit.answer_metrics import describe_answers, score_answer
@@ -19,6 +18,7 @@ from toolkit.engine import FitResult
 from toolkit.outcome import SPLITS, describe_training, draw_training, split_outputs
 from toolkit.question_answering import AnswerExtraction, AnswerMetric, Answers, AnswerTexts
 from toolkit.run import Run, describe_run
+from toolkit.run_predictions import save_predictions
 from toolkit.run_readme import markdown_table, run_readme, signatures
 
 
@@ -93,9 +93,7 @@ def _write_predictions(
             "f1": f1,
         }
     )
-    file = run.directory / "predictions" / f"{split}.parquet"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    pyarrow.parquet.write_table(table, file)
+    save_predictions(run, split, table)
 
 
 def _print(run: Run[Any], summary: dict[str, Any]) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow
-import pyarrow.parquet
 from rich.table import Table
 
 from toolkit.batching import Collate
@@ -17,6 +16,7 @@ from toolkit.engine import FitResult
 from toolkit.entity_metrics import describe_entities, entity_names
 from toolkit.outcome import SPLITS, describe_training, draw_training, split_outputs
 from toolkit.run import Run, describe_run
+from toolkit.run_predictions import save_predictions
 from toolkit.run_readme import markdown_table, run_readme, signatures
 from toolkit.tagging import SentenceTags, TokenClassification
 
@@ -87,9 +87,7 @@ def _write_predictions(
             "predicted": predicted,
         }
     )
-    file = run.directory / "predictions" / f"{split}.parquet"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    pyarrow.parquet.write_table(table, file)
+    save_predictions(run, split, table)
 
 
 def _print(run: Run[Any], summary: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow
-import pyarrow.parquet
 from rich.markup import escape
 from rich.table import Table
 
@@ -13,10 +12,10 @@ from toolkit.batching import Collate
 from toolkit.console import console
 from toolkit.data.translation import TranslationData
 from toolkit.engine import FitResult
-from toolkit.evaluation import Outputs, predict
+from toolkit.evaluation import Outputs
 from toolkit.outcome import describe_training, draw_training
-from toolkit.progress import progress_bar
 from toolkit.run import Run, describe_run
+from toolkit.run_predictions import predict_rows, save_predictions
 from toolkit.run_readme import how_trained, markdown_table, run_readme
 from toolkit.text_metrics import bleu, chrf, exact_match, matches, sentence_scores
 from toolkit.translation import Translation, decode
@@ -37,16 +36,8 @@ def translate_test(
     collate: Collate,
 ) -> Outputs:
     """Translate every test source once; outputs of `Translation` in the order of the rows."""
-    with progress_bar("translating the test set", len(data.test)) as display:
-        return predict(
-            result.model,
-            data.test,
-            compute=objective.translating(len(data.test)).outputs,
-            collate=collate,
-            accelerator=run.accelerator,
-            batch_size=run.config.train.eval_batch_size,
-            advance=display.advance,
-        )
+    compute = objective.translating(len(data.test)).outputs
+    return predict_rows(run, "translating the test set", result.model, data.test, compute, collate)
 
 
 def finish_translation(
@@ -119,9 +110,7 @@ def write_translations(
             "loss": pyarrow.array((outputs["loss"] / outputs["tokens"]).astype(float)),
         }
     )
-    file = run.directory / "predictions" / "test.parquet"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    pyarrow.parquet.write_table(table, file)
+    save_predictions(run, "test", table)
 
 
 def _score(data: TranslationData, hypotheses: list[str], outputs: Outputs) -> dict[str, Any]:

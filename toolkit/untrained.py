@@ -9,11 +9,11 @@ from torch import nn
 from toolkit.batching import Collate
 from toolkit.dry_run import end_dry_run
 from toolkit.engine import FitResult
-from toolkit.evaluation import Metric, predict
+from toolkit.evaluation import Metric
 from toolkit.first_batch import try_evaluation
 from toolkit.objectives import Objective
-from toolkit.progress import progress_bar
 from toolkit.run import Run
+from toolkit.run_predictions import predict_rows
 from toolkit.training_steps import Splits, TrainState
 
 
@@ -37,16 +37,9 @@ def evaluate_untrained(
         run.forget_after(-1)  # it begins anew
     # evaluation_mode: DistributedDataParallel takes no model without gradients.
     model = run.accelerator.prepare_model(model.requires_grad_(False), evaluation_mode=True)
-    with progress_bar("evaluating on validation", len(data.validation)) as display:
-        outputs = predict(
-            model,
-            data.validation,
-            compute=objective.outputs,
-            collate=collate,
-            accelerator=run.accelerator,
-            batch_size=run.config.train.eval_batch_size,
-            advance=display.advance,
-        )
+    outputs = predict_rows(
+        run, "evaluating on validation", model, data.validation, objective.outputs, collate
+    )
     metrics = metric(outputs)
     run.log({"step": 0, "epoch": 0, "seconds": 0.0, "validation": metrics})
     state = TrainState(best_step=0, best_metrics=metrics, processes=run.accelerator.num_processes)
