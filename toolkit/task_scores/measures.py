@@ -1,0 +1,77 @@
+"""Measures as functions of summed statistics, and the units their values are written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Score = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""Sums of per-example statistics [..., k] -> scores [...]."""
+
+
+class Unit(Enum):
+    """How values of a measure are written."""
+
+    SHARE = "share"
+    """From 0 to 1, written in percent; differences in points."""
+    SCORE = "score"
+    """From 0 to 100, such as BLEU; differences in points."""
+    NUMBER = "number"
+    """Anything else, such as a perplexity."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A score of a test set that is a function of sums over its examples.
+
+    Args:
+        key: under which a run's summary holds it, such as "macro_f1".
+        label: in tables and sentences, such as "macro F1".
+        score: of the summed statistics.
+        counts_right: the score is the share of examples that are right, so that Wilson's interval
+            and McNemar's test apply.
+        needs_same_tokens: the score is per token, so that runs with other tokenizers have another
+            measure: it is left out of their comparison instead of forbidding it.
+    """
+
+    key: str
+    label: str
+    unit: Unit
+    score: Score
+    higher_is_better: bool = True
+    counts_right: bool = False
+    needs_same_tokens: bool = False
+
+    def advantage(self, difference: float) -> float:
+        """The difference of two values as what the first is better by."""
+        return difference if self.higher_is_better else -difference
+
+
+def ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """First over second of two sums [..., 2]; 0 where the second is 0."""
+    top, bottom = sums[..., 0], sums[..., 1]
+    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom != 0)
+
+
+def f1_of_counts(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """F1 from sums of right, predicted and true [..., 3]; 0 where nothing was predicted or true."""
+    right, both = 2 * sums[..., 0], sums[..., 1] + sums[..., 2]
+    return np.divide(right, both, out=np.zeros_like(right), where=both != 0)
+
+
+def exp_ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """exp of first over second: perplexity of nats and tokens [..., 2]; infinite beyond floats."""
+    with np.errstate(over="ignore"):
+        return np.exp(ratio(sums))
+
+
+def macro_f1_of_counts(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean F1 over classes, from right, predicted and true of each [..., 3 x classes].
+
+    A class that is neither true nor predicted counts 0, as in `toolkit.stats.macro_f1`.
+    """
+    return f1_of_counts(sums.reshape(*sums.shape[:-1], -1, 3)).mean(-1)
