@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -77,7 +78,10 @@ def finish_question_answering(
 def _write_predictions(
     run: Run[Any], split: str, rows: Any, answers: Answers, given: Sequence[str], language: str
 ) -> None:
-    """One row per question: what is right, what was predicted, the best answer and its margin."""
+    """One row per question: what is right, what was predicted, the best answer and its margin.
+
+    `context_hash` is equal for questions about the same text: they are no independent examples.
+    """
     right = rows["answers"][:]
     pairs = zip(given, right, strict=True)
     exact, f1 = zip(*(score_answer(*pair, language) for pair in pairs), strict=True)
@@ -85,6 +89,7 @@ def _write_predictions(
         {
             "id": rows["id"][:],
             "question": rows["question"][:],
+            "context_hash": [_hash(context) for context in rows["context"][:]],
             "answers": pyarrow.array(right, pyarrow.list_(pyarrow.string())),
             "prediction": given,
             "best_answer": answers.texts,
@@ -94,6 +99,10 @@ def _write_predictions(
         }
     )
     save_predictions(run, split, table)
+
+
+def _hash(context: str) -> str:
+    return hashlib.sha256(context.encode()).hexdigest()[:12]
 
 
 def _print(run: Run[Any], summary: dict[str, Any]) -> None:

@@ -94,6 +94,9 @@ def test_answers_are_found_in_windows_and_the_model_is_huggingfaces(
     assert not info["missing_keys"] | info["unexpected_keys"]
     tokenizer = AutoTokenizer.from_pretrained(run / "model")
     asked = {e["id"]: (e["question"], p["context"]) for p in paragraphs for e in p["qas"]}
+    texts = [asked[name][1] for name in table["id"]]
+    assert len(set(zip(texts, table["context_hash"], strict=True))) == len(set(texts)) < len(texts)
+    assert table["context_hash"].nunique() == len(set(texts))
     compared = 0
     for name, prediction in zip(table["id"], table["prediction"], strict=True):
         batch = tokenizer(*asked[name], return_tensors="pt")
