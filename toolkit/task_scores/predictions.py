@@ -51,7 +51,8 @@ def _taken(values: list[Any], rows: Sequence[int]) -> list[Any]:
 def objects(values: Sequence[Any]) -> NDArray[Any]:
     """A one-dimensional array of anything, lists and texts of any length too."""
     array = np.empty(len(values), dtype=object)
-    array[:] = values
+    for place, value in enumerate(values):  # at once, numpy takes equally long lists for rows
+        array[place] = value
     return array
 
 
@@ -128,3 +129,11 @@ def numbers_of(table: pyarrow.Table, column: str, path: Path) -> NDArray[np.floa
             "A run whose losses are not finite cannot be compared."
         )
     return values
+
+
+def stacked(runs: Sequence[Predictions], field: str) -> NDArray[np.float64] | None:
+    """A field of every run [runs, examples], NaN for runs without it; None where none has it."""
+    if not any(field in run.fields for run in runs):
+        return None
+    missing = np.full(len(runs[0].ids), np.nan)
+    return np.stack([run.fields.get(field, missing) for run in runs])

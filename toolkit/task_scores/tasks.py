@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from toolkit.task_scores import classification
+from toolkit.task_scores import (
+    classification,
+    language,
+    pretraining,
+    questions,
+    tagging,
+    translation,
+)
 from toolkit.task_scores.predictions import Predictions
 from toolkit.task_scores.view import TaskView
 
@@ -34,5 +41,10 @@ class Task:
 TASKS: dict[str, Task] = {
     "text-classification": Task(classification.read, classification.view),
     "image-classification": Task(classification.read, classification.view),
+    "token-classification": Task(tagging.read, tagging.view),
+    "question-answering": Task(questions.read, questions.view),
+    "translation": Task(translation.read, translation.view),
+    "language-modeling": Task(language.read, language.view),
+    "pretraining": Task(pretraining.read, pretraining.view, split="validation"),
 }
 """By the `task` of a run's summary."""
