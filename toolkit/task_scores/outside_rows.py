@@ -54,7 +54,9 @@ def match_rows(table: Table, input_columns: Sequence[str], like: Tested) -> list
     """
     if "id" in table.columns:
         ids = [_id(cell, table, row) for row, cell in enumerate(table.columns["id"])]
-        return _match(table, "id", ids, like.test.ids, like)
+        asked_too = any(name in table.columns for name in input_columns)
+        advice = " Without the column 'id', rows are matched by what was asked." * asked_too
+        return _match(table, "id", ids, like.test.ids, like, advice)
     asked = like.test.images if like.test.inputs is None else like.test.inputs
     found = [name for name in input_columns if name in table.columns]
     if not found or asked is None:
@@ -105,7 +107,12 @@ def _inputs(table: Table, columns: Sequence[str], asked: Sequence[str]) -> list[
 
 
 def _match(
-    table: Table, column: str, given: Sequence[str], expected: Sequence[str], like: Tested
+    table: Table,
+    column: str,
+    given: Sequence[str],
+    expected: Sequence[str],
+    like: Tested,
+    advice: str = "",
 ) -> list[int]:
     row_of: dict[str, int] = {}
     repeated: list[int] = []
@@ -133,7 +140,7 @@ def _match(
         ]
         raise UserError(
             f"{table.source}: {' and '.join(problems)}. Expected every example of {_file(like)} "
-            f"exactly once, by its {column}."
+            f"exactly once, by its {column}.{advice}"
         )
     return [row_of[value] for value in expected]
 

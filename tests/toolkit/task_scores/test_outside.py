@@ -214,6 +214,12 @@ def test_probabilities_of_the_answer(tmp_path: Path) -> None:
     assert shown.confidence[1].tolist() == [0.9, 0.6, 0.75, 1]
 
 
+def test_a_truth_that_was_not_known_says_nothing(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", classes(label=[""] * 4))
+    _, summary = read_outside(path, texts_run())
+    assert summary["test"]["accuracy"]["value"] == 1
+
+
 def tags_run() -> list[Run]:
     gold = [("B-PER", "I-PER"), ("O", "B-LOC", "I-LOC")]
     return [
@@ -398,6 +404,7 @@ def classes(**changes: Any) -> Rows:
         (classes(id=["a", "b", "x", "d"]),
          "1 of the 4 test examples are missing ('c') and 1 rows are about no test example ('x')."),
         (classes(id=list("wxyz")), "4 of the 4 test examples are missing ('a', 'b', 'c', …)"),
+        (classes(id=list("0123"), text=TEXTS), "Without the column 'id', rows are matched by what"),
         ([*classes(), {"id": "e", "prediction": "bad"}], "1 rows are about no test example ('e')"),
         (classes(label=["good", "bad", "bad", "bad"]),
          "line 4: label is 'bad', but results/runs/x/a has 'good' for this example (1 of 4 "),
