@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from toolkit.task_scores.outside import read_outside
 from toolkit.task_scores.tasks import TASKS
 
 MEASURES = {
@@ -17,6 +19,17 @@ MEASURES = {
     "token_classification": ["entity_f1", "precision", "recall"],
     "gpt2_generation": ["perplexity", "word_perplexity", "bits_per_byte"],
 }
+# Fields of the predictions, and their columns in a file from outside.
+COLUMNS = {
+    "translation": [("hypothesis", "prediction")],
+    "question_answering": [("prediction", "prediction")],
+    "token_classification": [("predicted", "prediction")],
+    "gpt2_generation": [("nll", "nll"), ("tokens", "tokens")],
+}
+
+
+def plain(value: Any) -> Any:
+    return value if isinstance(value, str | tuple) else float(value)
 
 
 @pytest.mark.parametrize("recipe", MEASURES)
@@ -39,6 +52,23 @@ def test_sums_over_examples_give_what_the_run_recorded(
         value = recorded["value"] if isinstance(recorded, dict) else recorded
         sums = view.statistics(measure.key, 0).sum(0)
         assert float(measure.score(sums)) == pytest.approx(value, rel=1e-9, abs=1e-12)
+
+    # The same answers in a file of somebody else's give the same, by the same definitions.
+    file = tmp_path / "theirs.jsonl"
+    rows = [
+        {"id": name} | {theirs: plain(read.fields[ours][row]) for ours, theirs in COLUMNS[recipe]}
+        for row, name in enumerate(read.ids)
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)), encoding="utf-8")
+    like = SimpleNamespace(folder=run, summary=summary, test=read)
+    _, outside = read_outside(file, like)
+    for measure in view.measures:
+        recorded, found = summary["test"][measure.key], outside["test"][measure.key]
+        if isinstance(recorded, dict):
+            assert found["signature"] == recorded["signature"]
+            recorded, found = recorded["value"], found["value"]
+        assert found == pytest.approx(recorded, rel=1e-9, abs=1e-12)
+
     if recipe == "question_answering":
         assert view.clusters is not None
         assert len(set(view.clusters)) == 15  # each question of this file has a text of its own
