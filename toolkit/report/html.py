@@ -1,0 +1,155 @@
+"""A report's blocks as one HTML file that needs nothing else: no network, no script, no fonts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import jinja2
+from markupsafe import Markup, escape
+
+from toolkit.report.blocks import (
+    Block,
+    Cell,
+    Document,
+    Link,
+    Section,
+    Table,
+    Text,
+    as_cell,
+    figures_of,
+    parts,
+    plain,
+)
+from toolkit.report.labels import labels
+from toolkit.report.plain_text import display_width, has_right_to_left, is_chinese, visible
+from toolkit.report.svg import CJK_FONTS, inline_svg
+
+# The darkest ground of a heat table; on it the text's colour has a contrast above 9.
+_DARKEST = (158, 202, 235)
+# Columns whose cells are all this short stay on one line; the others are broken into lines.
+_SHORT = 18
+
+
+def render_html(document: Document, figures: Mapping[str, str]) -> str:
+    """The report as one HTML page with its pictures inside.
+
+    `figures` holds the SVG of every figure by its name. Raises ValueError when one is missing.
+    The page reads at a width of 400 pixels and prints on A4; folded parts are printed, too.
+    """
+    missing = sorted({figure.name for figure in figures_of(document.blocks)} - set(figures))
+    if missing:
+        raise ValueError(f"no picture was given for the figures {', '.join(missing)}")
+    first = next(
+        (place for place, block in enumerate(document.blocks) if isinstance(block, Section)),
+        len(document.blocks),
+    )
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            document=document,
+            intro=document.blocks[:first],
+            sections=_with_anchors(document.blocks[first:]),
+            svgs=figures,
+            words=labels(document.language),
+            cjk_fonts=Markup(CJK_FONTS),
+        )
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("toolkit.report"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=True,
+        finalize=_visible,
+    )
+    environment.filters["inline"] = _inline
+    environment.filters["words_of_code"] = _words_of_code
+    environment.filters["kind"] = lambda block: type(block).__name__
+    environment.filters["attributes_of_text"] = _attributes_of_text
+    environment.globals.update(
+        inline_svg=lambda svg, figure: Markup(inline_svg(svg, figure.name, visible(figure.alt))),
+        as_cell=as_cell,
+        column_kinds=_column_kinds,
+        shade=_shade,
+    )
+    return environment
+
+
+def _visible(value: object) -> object:
+    """What a template prints: control characters of a text as signs, markup as it is."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _inline(text: Text) -> Markup:
+    """A text with its links as HTML."""
+    link = Markup('<a href="{}" rel="noopener">{}</a>')
+    return Markup("").join(
+        link.format(visible(part.href), visible(part.text))
+        if isinstance(part, Link)
+        else escape(visible(part))
+        for part in parts(text)
+    )
+
+
+def _words_of_code(text: str) -> Markup:
+    """Code in which every word that a line might break in the middle of is an element."""
+    whole = Markup("<span>{}</span>")
+    return Markup("").join(
+        whole.format(word) if re.search(r"[^\w\s]", word) else escape(word)
+        for word in re.split(r"(\s+)", visible(text).strip("\n"))
+    )
+
+
+def _attributes_of_text(text: Text, lang: str | None = None) -> Markup:
+    """` lang` and ` dir` of an element whose text may be in another language than the report."""
+    words = plain(text)
+    if lang is None and is_chinese(words):
+        lang = "zh"
+    attributes = Markup(' lang="{}"').format(lang) if lang else Markup("")
+    return attributes + Markup(' dir="auto"') if has_right_to_left(words) else attributes
+
+
+def _with_anchors(blocks: Sequence[Block]) -> list[tuple[str | None, Block]]:
+    """The blocks, each section with an id made of its title; no two are the same."""
+    taken: set[str] = set()
+    named: list[tuple[str | None, Block]] = []
+    for block in blocks:
+        anchor = None
+        if isinstance(block, Section):
+            base = re.sub(r"[\W_]+", "-", visible(block.title).lower()).strip("-") or "section"
+            anchor, number = base, 1
+            while anchor in taken:
+                number += 1
+                anchor = f"{base}-{number}"
+            taken.add(anchor)
+        named.append((anchor, block))
+    return named
+
+
+def _column_kinds(table: Table) -> list[str]:
+    """How each column is laid out: "number", "short" (one line) or "long" (broken into lines)."""
+    numeric = set(table.numeric or ())
+    kinds = []
+    for column in range(len(table.header)):
+        cells = [as_cell(row[column]) for row in table.rows]
+        if column in numeric:
+            kinds.append("number")
+        else:
+            kinds.append("short" if max(map(_width, cells), default=0) <= _SHORT else "long")
+    return kinds
+
+
+def _width(cell: Cell) -> int:
+    return max(display_width(plain(cell.text)), display_width(cell.detail or ""))
+
+
+def _shade(share: float) -> str:
+    """The ground of a cell, from white (0) to the darkest (1)."""
+    return "#" + "".join(f"{round(255 - share * (255 - part)):02x}" for part in _DARKEST)
