@@ -1,0 +1,150 @@
+"""The HTML page in a real browser: on a phone, on A4, and with Chinese characters."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from toolkit.report.blocks import Document
+from toolkit.report.files import write_document
+
+
+def _has_chinese_font() -> bool:
+    """What fontconfig says, where it is the one that the browser asks (Linux)."""
+    if (program := shutil.which("fc-list")) is None:
+        return True
+    found = subprocess.run([program, ":lang=zh"], capture_output=True, check=False)
+    return bool(found.stdout.strip())
+
+
+A4_TEXT = 680  # CSS pixels of 180 mm, what the margins leave of A4's width
+
+
+@pytest.fixture(scope="module")
+def page(document: Document, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    write_document(document, folder, {})
+    return folder / "report.html"
+
+
+@pytest.mark.parametrize("width", [320, 400, 1200])
+def test_the_page_is_never_wider_than_the_screen(browser: Any, page: Path, width: int) -> None:
+    browser.open(page, width)
+    browser.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    # `overflow: hidden` would pass the test above, too: nothing is cut off.
+    cut_off = browser.evaluate(
+        """[...document.querySelectorAll(
+            'p, li, h1, h2, pre, code span, blockquote, figcaption, summary, nav a'
+        )].filter(part => part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0)
+          .map(part => part.outerHTML)"""
+    )
+    assert cut_off == []
+
+
+def test_a_wide_table_scrolls_in_its_box_and_keeps_the_names_in_view(
+    browser: Any, page: Path
+) -> None:
+    browser.open(page, 400)
+    found = browser.evaluate(
+        """(() => {
+            const box = document.querySelector('.table .wide');
+            box.scrollIntoView();
+            box.scrollLeft = 300;
+            const inside = box.getBoundingClientRect();
+            const place = cell => box.querySelector(cell).getBoundingClientRect();
+            const name = place('tbody th'), value = place('tbody td');
+            const top = document.elementFromPoint(name.left + 5, name.top + 12);
+            return {scrolled: box.scrollLeft, focusable: box.tabIndex, width: inside.width,
+                    name: name.left - inside.left, name_width: name.width,
+                    value: value.left - inside.left, on_top: top.tagName};
+        })()"""
+    )
+    assert found["scrolled"] == 300
+    assert found["focusable"] == 0
+    assert found["name"] == pytest.approx(0, abs=1)
+    assert found["value"] < 0
+    # The name covers the numbers that pass below it, and leaves them more than half of the page.
+    assert found["on_top"] == "TH"
+    assert found["name_width"] < found["width"] / 2
+
+
+def test_the_letters_of_a_picture_stay_readable_on_a_phone(browser: Any, page: Path) -> None:
+    browser.open(page, 400)
+    sizes = browser.evaluate(
+        "[...document.querySelectorAll('svg text')].map("
+        "text => { const {a, b, c, d} = text.getScreenCTM();"
+        " return parseFloat(getComputedStyle(text).fontSize) * Math.sqrt(a * d - b * c); })"
+    )
+    assert sizes
+    assert min(sizes) > 9.5
+
+
+def test_a_command_is_broken_between_words_and_copied_whole(browser: Any, page: Path) -> None:
+    browser.open(page, 400)
+    browser.evaluate("getSelection().selectAllChildren(document.querySelector('pre'))")
+    copied = browser.evaluate("getSelection().toString()")
+    assert copied.startswith("accelerate launch recipes/bert_sentiment.py --preset=demo --train")
+    assert "\n" not in copied
+
+    lines_of_option = browser.evaluate(
+        "[...document.querySelectorAll('pre span')].find("
+        "word => word.textContent == '--train_size=13363').getClientRects().length"
+    )
+    assert lines_of_option == 1
+
+
+def test_nothing_is_fetched(browser: Any, page: Path) -> None:
+    browser.open(page, 1200)
+    assert browser.requests == [page.as_uri()]
+
+
+def test_a4_shows_all_without_scrolling(browser: Any, page: Path) -> None:
+    browser.open(page, A4_TEXT, media="print")
+    assert browser.evaluate("document.documentElement.scrollWidth") <= A4_TEXT
+    assert browser.evaluate(
+        "[...document.querySelectorAll('table, svg')]"
+        f".every(part => part.getBoundingClientRect().right <= {A4_TEXT})"
+    )
+    assert not browser.evaluate("document.querySelector('details').open")
+    assert browser.evaluate("document.querySelector('details p').checkVisibility()")
+    assert browser.evaluate("document.querySelector('details p').getClientRects()[0].height") > 10
+    assert not browser.evaluate("document.querySelector('nav').checkVisibility()")
+
+    printed = browser.pdf()
+    sizes = re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)\s*\]", printed)
+    assert len(sizes) > 1
+    for width, height in sizes:  # 210 mm x 297 mm in points
+        assert float(width) == pytest.approx(595.3, abs=0.5)
+        assert float(height) == pytest.approx(841.9, abs=0.5)
+
+
+@pytest.mark.skipif(not _has_chinese_font(), reason="no Chinese font installed (fonts-noto-cjk)")
+@pytest.mark.parametrize("place", ["p", "blockquote", "td", "svg text", "pre code"])
+def test_chinese_characters_are_not_boxes(browser: Any, page: Path, place: str) -> None:
+    """The box that stands for a missing character is the same for all of them."""
+    browser.open(page, 1200)
+    pictures = []
+    for character in "中文":
+        clip = browser.evaluate(
+            f"""(() => {{
+                const element = document.querySelector('{place}');
+                element.textContent = '{character * 4}';
+                const range = document.createRange();
+                range.selectNodeContents(element);
+                const box = range.getBoundingClientRect();
+                return {{x: box.x + scrollX, y: box.y + scrollY, width: 40, height: box.height}};
+            }})()"""
+        )
+        image = Image.open(io.BytesIO(browser.screenshot(clip))).convert("L")
+        assert image.getextrema()[0] < 128  # something dark is written
+        pictures.append(image.tobytes())
+    assert pictures[0] != pictures[1]
