@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,10 @@ from types import ModuleType
 import torch
 
 from toolkit.entry import run_recipe
+
+# Seconds for a recipe to end after Ctrl-C, which a terminal sends to it as well. Then it is sent
+# one: the signal may have been for this process alone.
+_GRACE = 5.0
 
 
 def import_recipe(file: Path) -> ModuleType:
@@ -37,20 +42,42 @@ def start_recipe(module: ModuleType, file: Path, arguments: list[str]) -> int:
 
     Returns:
         Its exit status.
+
+    Raises:
+        KeyboardInterrupt: when the process, which is interrupted too, has ended.
     """
     if torch.cuda.is_available():
         command = [sys.executable, "-m", "accelerate.commands.launch", "-q", str(file), *arguments]
-        return subprocess.run(command).returncode
+        return _wait_for(subprocess.Popen(command))
     if sys.platform != "linux":
         on_cpu = os.environ | {"ACCELERATE_USE_CPU": "true"}
-        return subprocess.run([sys.executable, str(file), *arguments], env=on_cpu).returncode
+        return _wait_for(subprocess.Popen([sys.executable, str(file), *arguments], env=on_cpu))
     process = multiprocessing.get_context("fork").Process(
         target=_in_child, args=(module, file, arguments)
     )
     process.start()
-    process.join()
+    try:
+        process.join()
+    except KeyboardInterrupt:
+        process.join(_GRACE)
+        if process.is_alive() and process.pid is not None:
+            os.kill(process.pid, signal.SIGINT)
+        process.join()
+        raise
     assert process.exitcode is not None
     return process.exitcode
+
+
+def _wait_for(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        try:
+            process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            process.wait()
+        raise
 
 
 def _in_child(module: ModuleType, file: Path, arguments: list[str]) -> None:

@@ -25,7 +25,6 @@ from toolkit.config import (
 )
 from toolkit.data.config import TextDataConfig
 from toolkit.errors import UserError
-from toolkit.experiment_file import load_experiment
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 
@@ -421,17 +420,6 @@ def test_every_recipe_parses_without_arguments_and_with_each_preset(name: str) -
 def test_every_preset_folder_belongs_to_a_recipe() -> None:
     for folder in (RECIPES / "presets").iterdir():
         assert (RECIPES / f"{folder.name}.py").is_file()
-
-
-@pytest.mark.parametrize("file", sorted((RECIPES / "experiments").glob("*.yaml")), ids=str)
-def test_every_experiment_parses_and_says_what_it_means(file: Path) -> None:
-    written = yaml.safe_load(file.read_text(encoding="utf-8"))
-    experiment = load_experiment(file)
-    assert [cell.name for cell in experiment.cells] == list(written["cells"])
-    for cell in experiment.cells:
-        settings_ = flat(dataclasses.asdict(cell.config))
-        for key, value in (written["cells"][cell.name].get("options") or {}).items():
-            assert settings_[key] == value, f"{cell.name}: {key}"
 
 
 def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

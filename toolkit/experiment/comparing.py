@@ -1,0 +1,96 @@
+"""From the runs of an experiment to its report."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.rule import Rule
+from rich.text import Text
+
+from toolkit.console import console, notify
+from toolkit.errors import UserError
+from toolkit.experiment.cells import short_path
+from toolkit.experiment.outcome import Result
+
+
+def write_comparison(result: Result, output: Path | None = None, examples: bool = True) -> None:
+    """Compare what is there and write the report; ``result`` learns where, or why there is none.
+
+    A method of which some seeds are missing is compared with those left; the report says so.
+
+    Args:
+        output: folder of the report; None takes the file's.
+        examples: show test texts in it.
+    """
+    result.no_report = _hindrance(result)
+    if result.no_report is None:
+        try:
+            result.report = _write(result, output or result.experiment.output, examples)
+        except UserError as error:  # the other files of the command have reports of their own
+            result.no_report = str(error)
+    if result.no_report is not None:
+        notify(f"no report of {short_path(result.experiment.file)}: {result.no_report}")
+
+
+def _hindrance(result: Result) -> str | None:
+    """Why there is nothing to report; None: there is."""
+    if any(outcome.state == "not run" for outcome in result.outcomes):
+        return "not all runs were tried"
+    left = [name for name in result.experiment.compare if result.complete(name)]
+    left += result.experiment.predictions
+    if len(left) >= 2:
+        return None
+    return f"nothing to compare: {f'only {left[0]}' if left else 'no method'} is left"
+
+
+def _write(result: Result, output: Path, examples: bool) -> Path:
+    from toolkit.compare import compare_runs
+    from toolkit.report import build_report, print_comparison, write_report
+
+    experiment = result.experiment
+    title_of = {cell.name: cell.title for cell in experiment.cells}
+    methods = {
+        outcome.folder: title_of[outcome.run.cell]
+        for outcome in result.outcomes
+        if outcome.done and outcome.folder is not None
+    }
+
+    def folders(names: list[str]) -> list[Path]:
+        found = (outcome.folder for name in names for outcome in result.complete(name))
+        return [folder for folder in found if folder is not None]
+
+    comparison = _accepted(
+        compare_runs,
+        folders(experiment.compare),
+        learning_curve=folders(experiment.learning_curve),
+        force=experiment.force,
+        titles=methods,
+        methods=methods if experiment.seeded else None,
+        predictions=experiment.predictions,
+        target=experiment.target,
+    )
+    words = ["toolkit", "experiment", short_path(experiment.file)]
+    report = _accepted(
+        build_report,
+        comparison,
+        title=experiment.title,
+        show_examples=examples,
+        command=shlex.join([*words, *([] if examples else ["--no-examples"])]),
+        missing=result.missing(),
+        note=experiment.note,
+    )
+    console.print(Rule(Text(experiment.title), align="left"))
+    print_comparison(comparison, console)
+    path = write_report(report, output)
+    console.print(f"Report: {path}", soft_wrap=True, markup=False)
+    return Path(path)
+
+
+def _accepted(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Call a function with those named arguments that it knows."""
+    known = inspect.signature(function).parameters
+    return function(*arguments, **{key: named[key] for key in named if key in known})
