@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from safetensors.torch import load_file
 from torch import nn
-from transformers import AutoModelForSeq2SeqLM, MarianConfig, MarianMTModel
+from transformers import AutoModelForSeq2SeqLM, MarianMTModel
 
 from scratch_models.hub.auto import scratch_class
 from scratch_models.models.paper_transformer.modeling import (
@@ -104,8 +106,8 @@ def new_transformer(
 ) -> nn.Module:
     """A Transformer with random weights and one embedding for source, target and output (§3.4).
 
-    `scratch` is the paper's layout, `hf` HuggingFace's Marian class: the same function but for the
-    order of dimensions in the positions.
+    `scratch` is the paper's layout, `hf` HuggingFace's Marian class with the same weights in its
+    order: the same function of the same random state.
 
     Args:
         positions: longest text in tokens, on either side.
@@ -141,13 +143,25 @@ def new_transformer(
         "eos_token_id": tokenizer.eos_token_id,
         "forced_eos_token_id": None,
     }
-    if implementation == "hf":
-        model: nn.Module = MarianMTModel(MarianConfig(**settings))
-    else:
-        model = ScratchPaperTransformerForConditionalGeneration(
-            ScratchPaperTransformerConfig(**settings)
-        )
-    return model
+    model = ScratchPaperTransformerForConditionalGeneration(
+        ScratchPaperTransformerConfig(**settings)
+    )
+    return _as_huggingface(model) if implementation == "hf" else model
+
+
+def _as_huggingface(model: ScratchPaperTransformerForConditionalGeneration) -> nn.Module:
+    # Random weights of its own would meet the positions in another order of dimensions, so equal
+    # seeds would train different models.
+    marian = to_marian(model)
+    loaded = MarianMTModel(marian.config)
+    with TemporaryDirectory() as folder:
+        marian.save_pretrained(folder)
+        # Not from_pretrained, after which HuggingFace's class would train its sines and cosines.
+        found = loaded.load_state_dict(load_file(f"{folder}/model.safetensors"), strict=False)
+    tied = set(loaded.all_tied_weights_keys)
+    assert not found.unexpected_keys
+    assert all(name in tied or "embed_positions" in name for name in found.missing_keys)
+    return loaded
 
 
 def portable(model: Any) -> Any:

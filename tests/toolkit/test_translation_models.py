@@ -75,6 +75,23 @@ def test_the_new_transformer_has_the_shape_and_shares_its_embeddings() -> None:
     assert sum(p.numel() for p in hf.parameters() if p.requires_grad) == parameters
 
 
+def test_with_one_seed_both_implementations_are_the_same_new_model() -> None:
+    models: list[Any] = []
+    for implementation in ("scratch", "hf"):
+        torch.manual_seed(3)
+        models.append(new_transformer(SHAPE, TOKENIZER, implementation, 40))  # type: ignore[arg-type]
+    assert all(model.training for model in models)
+    labels = torch.tensor([TOKENIZER("猫坐着")["input_ids"]])
+    logits = [model(**batch(), labels=labels).logits for model in models]
+    assert logits[0].std() > 0.1  # far from constant
+    assert torch.allclose(logits[0], logits[1], atol=1e-5)
+    for scores in logits:
+        torch.nn.functional.cross_entropy(scores[0], labels[0]).backward()
+    norms = [torch.cat([p.grad.flatten() for p in m.parameters() if p.grad is not None]).norm()
+             for m in models]  # fmt: skip
+    assert torch.allclose(norms[0], norms[1], rtol=1e-5)
+
+
 def test_what_is_saved_is_a_marian_that_translates_alike(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model: Any = new_transformer(SHAPE, TOKENIZER, "scratch", 40).eval()
