@@ -54,5 +54,7 @@ def in_words(seconds: float) -> str:
 
 def roughly(seconds: float) -> str:
     """An estimate, without the precision it does not have: ``about 40 s``, ``about 7 min``."""
+    if seconds < 10:
+        return "a few seconds"
     step = 10 if seconds < 115 else 60
     return f"about {in_words(max(step * round(seconds / step), step))}"

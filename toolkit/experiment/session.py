@@ -13,7 +13,7 @@ from toolkit.console import console, notify
 from toolkit.experiment.cells import CellRun, Experiment, short_path
 from toolkit.experiment.comparing import write_comparison
 from toolkit.experiment.estimate import Estimates, in_words, roughly
-from toolkit.experiment.outcome import Outcome, Result, failure_in_words
+from toolkit.experiment.outcome import Outcome, Result
 from toolkit.experiment.past_runs import (
     find_runs,
     identity,
@@ -111,7 +111,7 @@ class _Session:
             if outcome.state == "interrupted":
                 raise KeyboardInterrupt
             if outcome.state == "failed":
-                notify(failure_in_words(outcome))
+                notify(f"{outcome.run.label} {outcome.state_in_words}")
                 self._stopped = not self._settings.keep_going
 
     def leave_out_the_rest(self, results: Sequence[Result]) -> None:

@@ -15,12 +15,15 @@ from toolkit.disk import write_whole
 from toolkit.errors import UserError
 from toolkit.experiment.cells import short_path
 from toolkit.experiment.estimate import in_words, roughly
-from toolkit.experiment.outcome import Outcome, Result
+from toolkit.experiment.outcome import Outcome, Result, failure_in_words
 
 
 def print_summary(results: Sequence[Result]) -> None:
-    """Cell, seed, state and wall time of every run."""
+    """Cell, seed, state and wall time of every run; then what failed, and how to repeat it."""
     console.print(_table("Summary", "wall time", results, in_words))
+    for outcome in (outcome for result in results for outcome in result.outcomes):
+        if outcome.state == "failed":
+            console.print(failure_in_words(outcome), soft_wrap=True, markup=False)
 
 
 def print_plan(plan: Sequence[Result]) -> None:

@@ -53,7 +53,8 @@ def test_an_interrupted_cell_is_resumed_and_a_failing_one_stops_no_other(
         stopped=cells(1, "stops"), failing=cells(2, "fails"), good=cells(3), fine=cells(4)
     )
     assert conduct(file) == 1
-    said = capsys.readouterr().err
+    said, remarks = capsys.readouterr()
+    assert "failing failed with status 1" in remarks  # as soon as it has
     assert "stopped failed with status 3; its run directory is runs/fake/0. To repeat" in said
     repeat = re.search(
         r"^failing failed with status 1;.*alone: accelerate launch (.*)$", said, re.M
