@@ -11,7 +11,6 @@ Offline, a minute on a laptop: accelerate launch recipes/cifar10.py --preset dem
 """
 
 from dataclasses import dataclass, field
-from functools import partial
 
 from toolkit.classification import fit_classifier_on_features, train_classifier
 from toolkit.config import Invocation, RunConfig, TrainConfig
@@ -101,7 +100,7 @@ def main(invocation: Invocation[Config]) -> None:
             collate=ImageCollator(preprocessing, augmentation, len(data.label_names)),
             collate_plain=collate_plain, objective=config.classification(data),
             metric=ClassificationMetric(len(data.label_names)),
-            describe=partial(describe_image_training, run),
+            describe=describe_image_training,
         )  # fmt: skip
     print_cost(finish_classification(run, data, outcome, "image-classification"))
 

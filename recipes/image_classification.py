@@ -9,7 +9,6 @@ the columns image (path of the file) and label. Offline, a minute on a laptop: -
 """
 
 from dataclasses import dataclass, field
-from functools import partial
 
 from toolkit.classification import fit_classifier_on_features, train_classifier
 from toolkit.config import Invocation, RunConfig, TrainConfig
@@ -93,7 +92,7 @@ def main(invocation: Invocation[Config]) -> None:
             collate=ImageCollator(preprocessing, augmentation, len(data.label_names)),
             collate_plain=collate_plain, objective=config.classification(data),
             metric=ClassificationMetric(len(data.label_names)),
-            describe=partial(describe_image_training, run),
+            describe=describe_image_training,
         )  # fmt: skip
     print_cost(finish_classification(run, data, outcome, "image-classification"))
 

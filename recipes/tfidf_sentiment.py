@@ -3,7 +3,6 @@
 accelerate launch recipes/tfidf_sentiment.py --dataset demo:reviews
 """
 
-import time
 from dataclasses import dataclass
 
 import joblib
@@ -11,6 +10,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from toolkit.clock import start_clock
 from toolkit.config import Invocation, RunConfig, check_range
 from toolkit.data.config import TextDataConfig
 from toolkit.entry import run_recipe
@@ -45,13 +45,13 @@ def main(invocation: Invocation[Config]) -> None:
     data = config.load_single_texts()
     run.begin()
 
-    started = time.perf_counter()
+    clock = start_clock(run.accelerator)
     vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(1, config.ngrams), sublinear_tf=True)
-    features = {"train": vectorizer.fit_transform(data.train["text"])}
-    seconds = time.perf_counter() - started
+    with clock.running():
+        features = {"train": vectorizer.fit_transform(data.train["text"])}
     features["validation"] = vectorizer.transform(data.validation["text"])
     features["test"] = vectorizer.transform(data.test["text"])
-    result = fit_linear(run, build_classifier, PENALTIES, features, data)
+    result = fit_linear(run, build_classifier, PENALTIES, features, data, clock)
 
     if run.accelerator.is_main_process:
         folder = run.directory / "model"
@@ -66,7 +66,7 @@ def main(invocation: Invocation[Config]) -> None:
         "parameters_trained": result.parameters,
     }
     training = describe_linear_training(
-        result, PENALTIES, rows=len(data.train), seconds=seconds + result.seconds, tokens=None
+        result, PENALTIES, clock, rows=len(data.train), tokens=None, padding="none"
     )
     title = config.title or "TF-IDF + logistic regression"
     finish_classification(run, data, Outcome(title, model, training, result.scores))

@@ -6,7 +6,7 @@ and the rows of a step do not depend on how many processes share them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -139,6 +139,18 @@ def padded_lengths(data: Any) -> np.ndarray:
         raise UserError("--train.batch_tokens needs rows that have a length in tokens.")
     columns = data.select_columns(names).with_format("numpy")[:]
     return np.stack([columns[name] for name in names], axis=1)
+
+
+def padded_tokens(batch: Mapping[str, torch.Tensor], encoder_decoder: bool = False) -> int:
+    """Positions of a batch that a model computes, padding included; 0 for images.
+
+    Args:
+        encoder_decoder: the labels are a decoder's, and padded for themselves.
+    """
+    if "input_ids" not in batch:
+        return 0
+    decoder = batch.get("decoder_input_ids", batch["labels"]).numel() if encoder_decoder else 0
+    return batch["input_ids"].numel() + decoder
 
 
 class Rows(Dataset):

@@ -28,7 +28,7 @@ def train_classifier(
     metric: Metric,
     collate: Collate,
     collate_plain: Collate | None = None,
-    describe: Callable[[FitResult], dict[str, Any]] = describe_training,
+    describe: Callable[[Run[Any], FitResult], dict[str, Any]] = describe_training,
 ) -> Outcome:
     """Train with `toolkit.engine.fit`, score the best weights on validation and test, save them.
 
@@ -49,7 +49,7 @@ def train_classifier(
         run, model, data, objective=objective, collate=collate, collate_validation=collate_plain,
         metric=metric,
     )  # fmt: skip
-    training = describe(result) | objective.describe()
+    training = describe(run, result) | objective.describe()
     scores = score_splits(run, result, data, objective, collate_plain)
     save_trained(run, result.model, processor)
     return Outcome(_title(run, described), described, training, scores)

@@ -9,7 +9,6 @@ checkpoint holds all that the next step depends on: weights, optimizer, random s
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,6 +19,7 @@ from torch import nn
 
 from toolkit.batching import Collate, padded_lengths, row_lengths
 from toolkit.checkpoint import CheckpointStore
+from toolkit.clock import Lap, start_clock
 from toolkit.console import notify
 from toolkit.dry_run import end_dry_run
 from toolkit.ema import WeightAverage
@@ -31,13 +31,14 @@ from toolkit.lr_finder import end_with_learning_rate
 from toolkit.objectives import Objective
 from toolkit.optimizers import build_optimizer
 from toolkit.progress import Display, progress_bar
+from toolkit.resuming import new_state, restore_best, resume
 from toolkit.run import Run
+from toolkit.train_state import TrainState
 from toolkit.training_steps import (
     AfterEvaluation,
     Splits,
     Step,
     Training,
-    TrainState,
     count_steps,
     train_step,
     training_steps,
@@ -98,7 +99,7 @@ def fit(
     if run.config.lr_finder:
         end_with_learning_rate(training)
     _train(training, store)
-    _restore_best(store, training.state)
+    restore_best(store, training.state)
     if training.average is not None:
         training.average.exchange()
     direction = "highest" if metric.higher_is_better else "lowest"
@@ -135,11 +136,14 @@ def _prepare(
     average = _start_average(accelerator, model, train.ema)
     # From here on every process draws its own dropout masks.
     torch.manual_seed(run.config.seed + accelerator.process_index)
-    state = _resume(run, store) if run.resumed else TrainState(processes=accelerator.num_processes)
+    clock = start_clock(accelerator)
+    state = resume(run, store, clock) if run.resumed else new_state(accelerator, clock)
+    settings = getattr(accelerator.unwrap_model(model), "config", None)
     training = Training(
         run, model, optimizer, data, objective, collate, collate_validation, metric,
         steps_per_epoch, total_steps, row_lengths(data.train), state, padded=padded,
-        average=average, after_evaluation=after_evaluation,
+        average=average, after_evaluation=after_evaluation, clock=clock,
+        encoder_decoder=bool(getattr(settings, "is_encoder_decoder", False)),
     )  # fmt: skip
     return training, store
 
@@ -152,15 +156,15 @@ def _train(training: Training, store: CheckpointStore) -> None:
     if limit is not None:
         what, total = "seconds", math.ceil(limit)
     with progress_bar(what, total, done=_progress(training)) as display:
-        started = time.perf_counter()
+        training.clock.start()
         for step in training_steps(training):
             report = train_step(training, step)
             # With the preparation of the batches, without evaluations and checkpoints.
             before = _progress(training)
-            _account(training, step, time.perf_counter() - started)
+            _account(training, step, training.clock.stop())
             _report(training, report, display, _progress(training) - before)
             _evaluate_and_save(training, step, store)
-            started = time.perf_counter()
+            training.clock.start()
 
 
 def _start_average(
@@ -183,65 +187,28 @@ def _start_average(
     return average
 
 
-def _resume(run: Run[Any], store: CheckpointStore) -> TrainState:
-    newest, processes = store.newest(), run.accelerator.num_processes
-    # Before anything is loaded: a process that was not there then finds no random state of its own.
-    state = TrainState(processes=processes) if newest is None else TrainState(**store.state(newest))
-    if state.processes != processes:
-        raise UserError(
-            f"--resume {run.directory}: it was started with {state.processes} processes, now there "
-            f"are {processes}. Resume with {state.processes}."
-        )
-    if newest is not None:
-        store.restore(newest)
-    if state.best_step not in (None, state.step):
-        _forget_damaged_best(store, state)
-    run.forget_after(state.step)
-    notify(f"resuming {run.directory} after step {state.step}")
-    return state
-
-
-def _restore_best(store: CheckpointStore, state: TrainState) -> None:
-    """Load the best weights at the end of training, unless they are the last ones."""
-    if state.best_step is None or state.best_step == state.step:
-        return
-    problem = store.problem(state.best_step)
-    if problem is None:
-        store.restore(state.best_step)
-    else:
-        notify(
-            f"warning: the best checkpoint, step-{state.best_step}, is lost ({problem}); the model "
-            f"is that of the last step, {state.step}"
-        )
-        state.best_step = state.step
-
-
-def _forget_damaged_best(store: CheckpointStore, state: TrainState) -> None:
-    """Go on without a best checkpoint that cannot be loaded at the end: the next one counts."""
-    assert state.best_step is not None
-    problem = store.problem(state.best_step)
-    if problem is not None:
-        notify(
-            f"warning: the best checkpoint so far, step-{state.best_step}, is lost ({problem}); "
-            f"the best is chosen anew from step {state.step + 1} on"
-        )
-        state.best_step, state.best_metrics, state.waited = None, {}, 0
-
-
 def _progress(training: Training) -> int:
     """What the progress display counts: steps, or whole seconds where they are limited."""
     limited = training.run.config.train.max_seconds is not None
     return int(training.state.seconds) if limited else training.state.step
 
 
-def _account(training: Training, step: Step, seconds: float) -> None:
-    state, accelerator = training.state, training.run.accelerator
+def _place(state: TrainState) -> dict[str, float]:
+    """Where a logged line stands; joules where they are known."""
+    place = {"step": state.step, "epoch": state.epoch, "seconds": round(state.seconds, 3)}
+    return place if state.joules is None else place | {"joules": round(state.joules, 3)}
+
+
+def _account(training: Training, step: Step, lap: Lap) -> None:
+    state, accelerator, seconds = training.state, training.run.accelerator, lap.seconds
     if training.run.config.train.max_seconds is not None and accelerator.num_processes > 1:
         (seconds,) = broadcast_object_list([seconds])  # all stop at the same step
     state.step += 1
     state.epoch = step.epoch
     state.seconds += seconds
     state.examples += len(step.rows)
+    if state.joules is not None:
+        state.joules = None if lap.joules is None else state.joules + lap.joules
     if training.lengths is not None:
         state.tokens += int(training.lengths[step.rows].sum())
 
@@ -255,8 +222,8 @@ def _report(
         progress_made, f"loss {report['loss']:.4f}  {count / state.seconds:,.0f} {unit}/s"
     )
     if state.step % run.config.train.log_every == 0 or state.step == 1 or training.at_end:
-        progress = {"step": state.step, "epoch": state.epoch, "seconds": round(state.seconds, 3)}
-        run.log(progress | report | {"tokens": state.tokens, "examples": state.examples})
+        counts = {"tokens": state.tokens, "examples": state.examples}
+        run.log(_place(state) | report | counts)
 
 
 def _evaluate_and_save(training: Training, step: Step, store: CheckpointStore) -> None:
@@ -291,8 +258,7 @@ def _evaluate(training: Training) -> bool:
     if run.accelerator.num_processes > 1:
         values = broadcast_object_list(values)  # one decision for all, whatever rounding does
     metrics = values[0]
-    progress = {"step": state.step, "epoch": state.epoch, "seconds": round(state.seconds, 3)}
-    run.log(progress | {"validation": metrics})
+    run.log(_place(state) | {"validation": metrics})
     sign = 1 if metric.higher_is_better else -1
     best = state.best_metrics.get(metric.selection)
     improved = best is None or sign * metrics[metric.selection] > sign * best

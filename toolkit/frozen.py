@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from sklearn.preprocessing import Normalizer
 from torch import Tensor, nn
 
 from toolkit.batching import Collate
+from toolkit.clock import start_clock
 from toolkit.dry_run import end_dry_run
 from toolkit.evaluation import Compute
 from toolkit.first_batch import try_evaluation
@@ -69,8 +70,8 @@ def fit_frozen(
 ) -> FrozenResult:
     """Compute features once, choose the penalty on validation, fit on train.
 
-    Its seconds count the features of the training rows and the fit with the chosen penalty: what
-    it takes to get this classifier, as ``fit`` counts its training steps.
+    Its seconds and joules count the features of the training rows and the fit with the chosen
+    penalty: what it takes to get this classifier, as ``fit`` counts its training steps.
 
     Args:
         compute: ``features`` [batch, hidden] of a batch.
@@ -80,19 +81,21 @@ def fit_frozen(
     run.begin()
     # evaluation_mode: DistributedDataParallel takes no model without gradients.
     encoder = run.accelerator.prepare_model(encoder.requires_grad_(False), evaluation_mode=True)
-    features, seconds = {}, {}
+    clock, features = start_clock(run.accelerator), {}
     for split in ("train", "validation", "test"):
-        started = time.perf_counter()
-        rows = getattr(data, split)
-        outputs = predict_rows(run, f"features of {split}", encoder, rows, compute, collate)
-        features[split], seconds[split] = outputs["features"], time.perf_counter() - started
-    result = fit_linear(run, build_classifier, PENALTIES, features, data)
+        with clock.running() if split == "train" else nullcontext():
+            rows = getattr(data, split)
+            outputs = predict_rows(run, f"features of {split}", encoder, rows, compute, collate)
+        features[split] = outputs["features"]
+    result = fit_linear(run, build_classifier, PENALTIES, features, data, clock)
+    texts = "length" in data.train.column_names
     training = describe_linear_training(
         result,
         PENALTIES,
+        clock,
         rows=len(data.train),
-        seconds=seconds["train"] + result.seconds,
-        tokens=sum(data.train["length"][:]) if "length" in data.train.column_names else None,
+        tokens=sum(data.train["length"][:]) if texts else None,
+        padding="sorted by length" if texts else "images",
     )
     return FrozenResult(result, training)
 

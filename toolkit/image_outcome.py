@@ -19,7 +19,7 @@ def describe_image_training(run: Run[Any], result: FitResult) -> dict[str, Any]:
     """The ``training`` section of a summary, with ``seconds_to_accuracy`` from the log."""
     lines = (run.directory / METRICS).read_text(encoding="utf-8").splitlines()
     seconds = seconds_to_accuracy([json.loads(line) for line in lines])
-    return {**describe_training(result), "seconds_to_accuracy": seconds}
+    return {**describe_training(run, result), "seconds_to_accuracy": seconds}
 
 
 def seconds_to_accuracy(events: list[dict[str, Any]]) -> dict[str, float | None]:

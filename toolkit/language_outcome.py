@@ -94,7 +94,7 @@ def finish_language_model(
                 "word": data.word,
                 "hashes": data.summary["sha256"],
             },
-            "training": describe_training(result),
+            "training": describe_training(run, result),
             **scores,
             "yardsticks": yardsticks,
         }

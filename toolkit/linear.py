@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from toolkit.clock import Clock
 from toolkit.console import notify
+from toolkit.cost import cost_section
 from toolkit.environment import peak_memory_bytes
 from toolkit.outcome import LabelledSplits, Scores
 from toolkit.run import Run
@@ -21,7 +22,6 @@ class LinearResult:
 
     classifier: Any
     penalty: float
-    seconds: float  # of the fit with the chosen penalty
     scores: dict[str, Scores]
 
     @property
@@ -37,6 +37,7 @@ def fit_linear(
     penalties: Sequence[float],
     features: dict[str, Any],
     data: LabelledSplits,
+    clock: Clock,
 ) -> LinearResult:
     """Fit one classifier per penalty on train and keep the one that is best on validation.
 
@@ -44,6 +45,7 @@ def fit_linear(
         build: makes an unfitted scikit-learn pipeline, ending in a logistic regression, from C, the
             inverse strength of its L2 penalty.
         features: what the pipeline takes, by split.
+        clock: of what it takes to get the classifier; the fit with the chosen penalty is added.
     """
     run.forget_after(-1)  # a resumed run chooses anew
     labels = {split: np.asarray(getattr(data, split)["label"][:]) for split in features}
@@ -59,24 +61,31 @@ def fit_linear(
         f"logistic regression: C={best:g} of {len(penalties)} is the best on validation, accuracy "
         f"{accuracies[best]:.4f}"
     )
-    started = time.perf_counter()
-    classifier = build(best).fit(features["train"], labels["train"])
-    seconds = time.perf_counter() - started
+    with clock.running():
+        classifier = build(best).fit(features["train"], labels["train"])
     scores = {
         split: Scores(classifier.predict_proba(features[split])) for split in ("validation", "test")
     }
-    return LinearResult(classifier, best, seconds, scores)
+    return LinearResult(classifier, best, scores)
 
 
 def describe_linear_training(
-    result: LinearResult, penalties: Sequence[float], rows: int, seconds: float, tokens: int | None
+    result: LinearResult,
+    penalties: Sequence[float],
+    clock: Clock,
+    *,
+    rows: int,
+    tokens: int | None,
+    padding: str,
 ) -> dict[str, Any]:
     """The ``training`` section of a summary.
 
     Args:
-        seconds: of everything the classifier took, features of the training texts included.
+        clock: of everything the classifier took, features of the training texts included.
         tokens: real tokens the features were made from, where there are tokens.
+        padding: how the batches were made that features were computed in.
     """
+    seconds = clock.seconds
     return {
         "seconds": round(seconds, 3),
         "steps": 1,
@@ -88,4 +97,7 @@ def describe_linear_training(
         "penalty": result.penalty,
         "penalties_tried": list(penalties),
         "peak_memory_bytes": peak_memory_bytes(),
+        **cost_section(
+            padding, seconds=seconds, joules=clock.joules, energy_source=clock.source, tokens=tokens
+        ),
     }

@@ -15,6 +15,7 @@ from rich.table import Table
 from toolkit.batching import Collate
 from toolkit.classification_readme import classification_readme
 from toolkit.console import console
+from toolkit.cost import describe_cost
 from toolkit.engine import FitResult
 from toolkit.environment import peak_memory_bytes
 from toolkit.evaluation import Outputs
@@ -133,12 +134,13 @@ def describe_model(model: Any, name: str, implementation: str, method: str) -> d
     }
 
 
-def describe_training(result: FitResult) -> dict[str, Any]:
+def describe_training(run: Run[Any], result: FitResult) -> dict[str, Any]:
     """The ``training`` section of a summary.
 
-    Seconds count the training steps and the preparation of their batches, nothing else.
+    Seconds and joules count the training steps and the preparation of their batches, nothing else.
     """
     state = result.state
+    peak = peak_memory_bytes()  # before what `describe_cost` measures, which needs memory too
     return {
         "seconds": round(state.seconds, 3),
         "steps": state.step,
@@ -148,7 +150,8 @@ def describe_training(result: FitResult) -> dict[str, Any]:
         "best_step": state.best_step,
         "stopped_early": state.stopped_early,
         "selection": result.selection,
-        "peak_memory_bytes": peak_memory_bytes(),
+        "peak_memory_bytes": peak,
+        **describe_cost(run, state),
     }
 
 

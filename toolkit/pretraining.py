@@ -79,7 +79,7 @@ def finish_pretraining(
         **describe_run(run, title, "pretraining"),
         "model": model,
         "data": data_summary,
-        "training": describe_training(result),
+        "training": describe_training(run, result),
         "validation": validation,
     }
     run.write_json("data.json", data_summary)

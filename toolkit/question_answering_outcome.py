@@ -63,7 +63,7 @@ def finish_question_answering(
             "language": data.language,
             "hashes": data.summary["sha256"],
         },
-        "training": describe_training(result),
+        "training": describe_training(run, result),
         **found,
     }
     run.write_json("data.json", data.summary)

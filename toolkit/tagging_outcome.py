@@ -57,7 +57,7 @@ def finish_tagging(
             "space_piece_left_out": data.summary["tokenization"]["space_piece_left_out"],
             "hashes": data.summary["sha256"],
         },
-        "training": describe_training(result),
+        "training": describe_training(run, result),
         **found,
     }
     run.write_json("data.json", data.summary)

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from accelerate import Accelerator
 from accelerate.utils import send_to_device
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -23,11 +22,14 @@ from toolkit.batching import (
     Collate,
     Rows,
     load_batches,
+    padded_tokens,
     plan_epoch,
     plan_epoch_by_tokens,
     split_window,
 )
+from toolkit.clock import Clock
 from toolkit.config import TrainConfig
+from toolkit.counted_step import compute_counted, is_counted
 from toolkit.ema import WeightAverage
 from toolkit.errors import UserError
 from toolkit.evaluation import Metric, Outputs
@@ -35,6 +37,7 @@ from toolkit.objectives import Batch, Objective
 from toolkit.optimizers import set_learning_rate
 from toolkit.run import Run
 from toolkit.schedules import schedule_factor
+from toolkit.train_state import TrainState
 
 AfterEvaluation = Callable[[nn.Module, int], None]
 """Called on every process with the model, out of its wrappers, and the number of the step."""
@@ -50,23 +53,6 @@ class Splits(Protocol):
     @property
     def validation(self) -> Any:
         """Likewise."""
-
-
-@dataclass
-class TrainState:
-    """Where training stands: everything a checkpoint needs besides weights and random states."""
-
-    step: int = 0
-    updates: int = 0  # steps that changed the weights; fp16 skips those that overflow
-    epoch: int = 0
-    best_step: int | None = None
-    best_metrics: dict[str, float] = field(default_factory=dict)
-    waited: int = 0  # evaluations since the best one
-    stopped_early: bool = False
-    seconds: float = 0.0  # in training steps, without evaluation and checkpoints
-    examples: int = 0
-    tokens: int = 0
-    processes: int = 1
 
 
 @dataclass(frozen=True)
@@ -100,6 +86,8 @@ class Training:
     padded: np.ndarray | None = None  # tokens per row and sequence, for batches by tokens
     after_evaluation: AfterEvaluation | None = None
     average: WeightAverage | None = None
+    clock: Clock = field(default_factory=Clock)
+    encoder_decoder: bool = False  # its batches have two sides
 
     @property
     def time_used(self) -> float:
@@ -203,19 +191,18 @@ def train_step(
     if learning_rate is None:
         learning_rate = _scheduled_rate(training)
     set_learning_rate(training.optimizer, learning_rate)
-    totals = _global_counts(accelerator, training.objective, step)
-    loss_sum = torch.zeros((), device=accelerator.device)
-    for number, (batch, counted) in enumerate(zip(step.batches, step.counted, strict=True)):
-        last = number == len(step.batches) - 1
-        # accelerate reads this flag in backward (DeepSpeed), clipping and optimizer.step.
-        accelerator.gradient_state._set_sync_gradients(last)
-        with nullcontext() if last else accelerator.no_sync(model):
-            sums = training.objective.loss(model, send_to_device(batch, accelerator.device))
-            loss = (sums / totals).sum() * float(counted)
-            loss_sum += loss.detach()
-            # DistributedDataParallel averages over processes: multiply to get the sum back.
-            accelerator.backward(loss * accelerator.num_processes)
+    totals, padded = _global_counts(training, step)
+    images = "input_ids" not in step.batches[0]
+    if is_counted(state, images):
+        loss_sum = compute_counted(
+            accelerator, model, state, len(step.rows) if images else padded,
+            lambda: _accumulate(training, step, totals),
+        )  # fmt: skip
+    else:
+        loss_sum = _accumulate(training, step, totals)
     mean_loss = accelerator.reduce(loss_sum, reduction="sum").item()
+    if state.padded_tokens is not None:
+        state.padded_tokens += int(padded)
     if not math.isfinite(mean_loss):
         raise NotFiniteError(_not_finite("loss", mean_loss, step, state, learning_rate))
     report = {"loss": mean_loss, "learning_rate": learning_rate}
@@ -234,6 +221,23 @@ def train_step(
     return report
 
 
+def _accumulate(training: Training, step: Step, totals: Tensor) -> Tensor:
+    """All forward and backward passes of a step; its loss, as far as this process computes it."""
+    accelerator, model = training.run.accelerator, training.model
+    loss_sum = torch.zeros((), device=accelerator.device)
+    for number, (batch, counted) in enumerate(zip(step.batches, step.counted, strict=True)):
+        last = number == len(step.batches) - 1
+        # accelerate reads this flag in backward (DeepSpeed), clipping and optimizer.step.
+        accelerator.gradient_state._set_sync_gradients(last)
+        with nullcontext() if last else accelerator.no_sync(model):
+            sums = training.objective.loss(model, send_to_device(batch, accelerator.device))
+            loss = (sums / totals).sum() * float(counted)
+            loss_sum += loss.detach()
+            # DistributedDataParallel averages over processes: multiply to get the sum back.
+            accelerator.backward(loss * accelerator.num_processes)
+    return loss_sum
+
+
 def _scheduled_rate(training: Training) -> float:
     """Where time runs out before the steps do, the schedule follows the time."""
     train = training.run.config.train
@@ -241,15 +245,21 @@ def _scheduled_rate(training: Training) -> float:
     return train.learning_rate * schedule_factor(updates, training.total_steps, train)
 
 
-def _global_counts(accelerator: Accelerator, objective: Objective, step: Step) -> Tensor:
-    """Loss terms of the whole step over all processes, per part of the loss [parts]."""
-    counts = [
-        objective.count(batch) if counted else [0] * len(objective.count(batch))
-        for batch, counted in zip(step.batches, step.counted, strict=True)
-    ]
+def _global_counts(training: Training, step: Step) -> tuple[Tensor, Tensor]:
+    """Of the whole step over all processes: terms per part of the loss [parts], padded tokens [].
+
+    A stand-in has no terms, but its tokens are computed.
+    """
+    accelerator, objective = training.run.accelerator, training.objective
+    counts = []
+    for batch, counted in zip(step.batches, step.counted, strict=True):
+        terms = objective.count(batch)
+        padded = padded_tokens(batch, training.encoder_decoder)
+        counts.append([*(terms if counted else [0] * len(terms)), padded])
     total = torch.tensor(counts, device=accelerator.device).sum(0)
+    total = accelerator.reduce(total, reduction="sum")
     # A part without terms (no token was masked) has a sum of 0; 0 / 1 keeps it so.
-    return accelerator.reduce(total, reduction="sum").clamp(min=1).float()
+    return total[:-1].clamp(min=1).float(), total[-1]
 
 
 def _not_finite(

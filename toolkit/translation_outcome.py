@@ -78,7 +78,7 @@ def finish_translation(
             **{f"{s}_examples": len(getattr(data, s)) for s in ("train", "validation", "test")},
             "hashes": data.summary["sha256"],
         },
-        "training": describe_training(result) | {"average": average},
+        "training": describe_training(run, result) | {"average": average},
         "validation": {name: {"value": value} for name, value in metrics.items()},
         "test": test,
     }

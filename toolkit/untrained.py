@@ -14,7 +14,8 @@ from toolkit.first_batch import try_evaluation
 from toolkit.objectives import Objective
 from toolkit.run import Run
 from toolkit.run_predictions import predict_rows
-from toolkit.training_steps import Splits, TrainState
+from toolkit.train_state import TrainState
+from toolkit.training_steps import Splits
 
 
 def evaluate_untrained(

@@ -43,8 +43,8 @@ def whole(
 
 
 def log_of(run: Path) -> list[dict[str, Any]]:
-    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{k: v for k, v in json.loads(line).items() if k != "seconds"} for line in lines]
+    lines = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    return [{k: v for k, v in line.items() if k not in ("seconds", "joules")} for line in lines]
 
 
 def steps_logged(run: Path) -> int:
@@ -75,7 +75,7 @@ def assert_equal_runs(run: Path, whole: Path) -> None:
     mine, other = (json.loads((r / "summary.json").read_text("utf-8")) for r in (run, whole))
     for part in ("model", "data", "validation", "test"):
         assert mine[part] == other[part]
-    for part in ("best_step", "average"):
+    for part in ("best_step", "average", "padded_tokens", "flops", "padding"):
         assert mine["training"].get(part) == other["training"].get(part)
     files = {file.name for file in (whole / "predictions").iterdir()}
     assert "test.parquet" in files

@@ -67,7 +67,22 @@ def test_summary_says_what_happened(runs: dict[str, Path], name: str) -> None:
     assert training["examples_per_second"] > 0
     assert training["peak_memory_bytes"] > 10**7
     assert (training["tokens_per_second"] is None) == (name == "tfidf")
-    if name in ("full", "hf", "lora", "from_scratch", "lstm"):
+    assert (training["energy_joules"] is None) == (training["energy_source"] is None)
+    trained = ("full", "hf", "lora", "from_scratch", "lstm")
+    policies = dict.fromkeys(trained, "grouped by length")
+    policies |= {"frozen": "sorted by length", "tfidf": "none"}
+    assert training["padding"] == policies[name]
+    assert (training["tokens"] is None) == (name == "tfidf")
+    if name in trained:
+        assert training["tokens"] < training["padded_tokens"] < 2 * training["tokens"]
+        per_second = training["flops"] / training["seconds"]  # which are rounded
+        assert training["flops_per_second"] == pytest.approx(per_second, rel=0.01)
+        utilisation = training["flops_per_second"] / training["machine_flops_per_second"]
+        assert training["utilisation"] == pytest.approx(utilisation)
+        assert 0 < utilisation < 1  # such small products are far from it
+    else:
+        assert training["padded_tokens"] is training["flops"] is training["utilisation"] is None
+    if name in trained:
         epochs = 12 if name == "lora" else 4
         assert training["steps"] == epochs * -(-sizes[0] // 8)
         assert training["epochs"] == epochs

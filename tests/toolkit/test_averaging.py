@@ -21,7 +21,7 @@ from toolkit.config import Invocation, RunConfig, TrainConfig
 from toolkit.engine import FitResult
 from toolkit.errors import UserError
 from toolkit.run import Run, start_run
-from toolkit.training_steps import TrainState
+from toolkit.train_state import TrainState
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolkit import batching
 from toolkit.batching import (
     Rows,
     evaluation_batches,
@@ -212,3 +213,13 @@ def test_padded_lengths_are_those_of_every_sequence() -> None:
     assert padded_lengths(data.select_columns("length")).tolist() == [[5], [7]]
     with pytest.raises(UserError, match="batch_tokens"):
         padded_lengths(data.select_columns("source_length").rename_column("source_length", "n"))
+
+
+def test_padded_tokens_are_the_positions_that_are_computed() -> None:
+    ids, labels = torch.zeros(3, 7), torch.zeros(3, 5)
+    count = batching.padded_tokens
+    assert count({"input_ids": ids, "labels": ids}) == 21  # labels of the same places
+    assert count({"input_ids": ids, "labels": labels}, encoder_decoder=True) == 21 + 15
+    decoder = {"input_ids": ids, "decoder_input_ids": labels[:, :4], "labels": labels}
+    assert count(decoder, encoder_decoder=True) == 21 + 12
+    assert count({"pixel_values": torch.zeros(3, 3, 4, 4), "labels": labels[:, 0]}) == 0

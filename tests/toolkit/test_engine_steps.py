@@ -26,9 +26,9 @@ from toolkit.config import RunConfig, TrainConfig
 from toolkit.errors import UserError
 from toolkit.objectives import IGNORED, Batch, Pretraining
 from toolkit.optimizers import build_optimizer
+from toolkit.train_state import TrainState
 from toolkit.training_steps import (
     Training,
-    TrainState,
     count_steps,
     train_step,
     training_steps,

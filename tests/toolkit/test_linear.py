@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
+from toolkit.clock import Clock
 from toolkit.config import Invocation, RunConfig
 from toolkit.frozen import build_classifier, linear_weights, mean_pooled_features
 from toolkit.linear import describe_linear_training, fit_linear
@@ -46,7 +47,9 @@ def test_the_penalty_best_on_validation_is_taken_and_every_one_is_logged(tmp_pat
         expected[penalty] = model.score(features["validation"], data.validation["label"][:])
     best = max(penalties, key=lambda penalty: expected[penalty])
     assert sorted(expected.values())[-1] > sorted(expected.values())[0]  # the choice matters
-    result = fit_linear(run, build_classifier, penalties, features, data)
+    clock = Clock()
+    result = fit_linear(run, build_classifier, penalties, features, data, clock)
+    assert clock.seconds > 0
     lines = (run.directory / "metrics.jsonl").read_text().splitlines()
     logged = {e["C"]: e["validation"]["accuracy"] for e in map(json.loads, lines)}
     assert logged == expected
@@ -54,15 +57,22 @@ def test_the_penalty_best_on_validation_is_taken_and_every_one_is_logged(tmp_pat
     assert result.parameters == 31
     # the same without the test split's labels: they decide nothing
     silent = SimpleNamespace(**{**vars(data), "test": data.validation.select(range(30))})
-    again = fit_linear(run, build_classifier, penalties, features, silent)
+    again = fit_linear(run, build_classifier, penalties, features, silent, Clock())
     assert again.penalty == result.penalty
     assert np.array_equal(again.scores["test"].probabilities, result.scores["test"].probabilities)
     assert len((run.directory / "metrics.jsonl").read_text().splitlines()) == 4  # not twice
     probabilities = result.classifier.predict_proba(features["test"])
     assert np.array_equal(result.scores["test"].probabilities, probabilities)
-    described = describe_linear_training(result, penalties, rows=60, seconds=2.0, tokens=300)
+    clock.seconds = 2.0
+    described = describe_linear_training(
+        result, penalties, clock, rows=60, tokens=300, padding="sorted by length"
+    )
     assert described["examples_per_second"] == 30
     assert described["tokens_per_second"] == 150
+    assert described["padding"] == "sorted by length"
+    assert described["tokens"] == 300
+    assert described["energy_joules"] is None
+    assert described["flops"] is None
     assert described["penalty"] == best
     assert described["penalties_tried"] == list(penalties)
 

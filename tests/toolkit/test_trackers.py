@@ -136,7 +136,10 @@ def test_tensorboard_holds_what_metrics_jsonl_holds_and_changes_nothing(
     recipe("bert_sentiment", *training, "--output-dir", tmp_path / "without")
     without = tmp_path / "without" / "bert_sentiment" / "a"
     assert not (without / "tensorboard").exists()
-    logs = [[line | {"seconds": 0} for line in lines_of(folder)] for folder in (run, without)]
+    logs = [
+        [line | {"seconds": 0, "joules": 0} for line in lines_of(folder)]
+        for folder in (run, without)
+    ]
     assert logs[0] == logs[1]
 
 
