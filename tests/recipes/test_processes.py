@@ -95,6 +95,11 @@ def assert_same_results(two: Path, one: Path) -> None:
         assert summaries[0][part] == summaries[1][part]
     assert summaries[0]["data"] == summaries[1]["data"]
     assert summaries[0]["training"]["steps"] == summaries[1]["training"]["steps"]
+    costs = [summary["training"] for summary in summaries]
+    assert costs[0]["tokens"] == costs[1]["tokens"] <= costs[0]["padded_tokens"]
+    # Other batches have other padding; half of it all would be one process's share.
+    for name in ("padded_tokens", "flops"):
+        assert costs[0][name] == pytest.approx(costs[1][name], rel=0.3)
     weights = [load_file(r / "model" / "model.safetensors") for r in (two, one)]
     for name, value in weights[0].items():
         if name.endswith("key.bias"):
