@@ -22,6 +22,7 @@ import yaml
 
 from toolkit.disk import write_whole
 from toolkit.errors import UserError
+from toolkit.published import Published
 from toolkit.run_origin import check_recipe
 
 
@@ -98,6 +99,8 @@ class RunConfig:
     """Name of the run directory; null: date and time."""
     title: str | None = None
     """Name of the run in tables and reports; null: made from model and method."""
+    published: Published | None = None
+    """Of presets."""  # the published result that they repeat
     tracker: Literal["tensorboard", "wandb", "trackio"] | None = None
     """Send the numbers to an experiment tracker as well (`pip install -e '.[trackers]'`).
     tensorboard: files in <run directory>/tensorboard, shown by `tensorboard --logdir results/runs`.
@@ -377,8 +380,11 @@ def _show_own_settings_first(parser: Any, config_class: type) -> None:
     for group in parser._action_groups:
         group._group_actions.sort(key=lambda action: places.get(action.dest, -1))
         for action in group._group_actions:
-            if action.dest in nested:  # a file for one section alone
+            # A file for one section alone; the keys of what only presets give.
+            if action.dest in nested or action.dest.endswith(".help"):
                 action.help = SUPPRESS
+            elif action.dest == "published":
+                action.metavar = "RESULT"  # one line for it is enough
 
 
 def _refuse_null(config: RunConfig) -> None:
@@ -474,6 +480,8 @@ def _in_words(kind: Any) -> str:
         return " or ".join(_in_words(member) for member in typing.get_args(kind))
     if typing.get_origin(kind) is list:
         return 'a list, such as ["a", "b"]'
+    if dataclasses.is_dataclass(kind):
+        return f"keys and values ({', '.join(key.name for key in dataclasses.fields(kind))})"
     words = {
         int: "a whole number", float: "a number", str: "a text", bool: "true or false",
         types.NoneType: "null",

@@ -86,7 +86,7 @@ def finish_language_model(
         yardsticks[name] = {other: values["perplexity"] for other, values in described.items()}
     summary = without_nan(
         {
-            **describe_run(run, title, "language-modeling"),
+            **describe_run(run, title, "language-modeling", data.summary),
             "model": model,
             "data": {
                 "dataset": data.summary["source"],

@@ -247,7 +247,7 @@ def _summary(run: Run[Any], data: LabelledSplits, outcome: Outcome, task: str) -
         for split in SPLITS
     }
     return {
-        **describe_run(run, outcome.title, task),
+        **describe_run(run, outcome.title, task, data.summary),
         "model": outcome.model,
         "data": {
             "dataset": data.summary["source"],

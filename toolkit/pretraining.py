@@ -76,7 +76,7 @@ def finish_pretraining(
         "unigram_guess": {"value": guess, "n": masked},
     }
     summary = {
-        **describe_run(run, title, "pretraining"),
+        **describe_run(run, title, "pretraining", data_summary),
         "model": model,
         "data": data_summary,
         "training": describe_training(run, result),

@@ -55,7 +55,7 @@ def finish_question_answering(
         if run.accelerator.is_main_process:
             _write_predictions(run, split, rows, answers, given, data.language)
     summary = {
-        **describe_run(run, title, "question-answering"),
+        **describe_run(run, title, "question-answering", data.summary),
         "model": model,
         "data": {
             "dataset": data.summary["source"],

@@ -27,6 +27,7 @@ from toolkit.dry_run import end_dry_run
 from toolkit.environment import command_line, describe_environment
 from toolkit.errors import UserError
 from toolkit.json_values import without_nan
+from toolkit.published import published_result
 from toolkit.run_origin import check_recipe
 from toolkit.trackers import Tracker, require_package
 
@@ -178,10 +179,16 @@ def _start_accelerator(config: RunConfig) -> Accelerator:
     return accelerator
 
 
-def describe_run(run: Run[Any], title: str, task: str) -> dict[str, Any]:
-    """The part of a summary that every task has (schema version 1)."""
+def describe_run(run: Run[Any], title: str, task: str, data: dict[str, Any]) -> dict[str, Any]:
+    """The part of a summary that every task has (schema version 1).
+
+    Args:
+        data: what data.json records. Where they are those of a published result that the preset
+            repeats, it stands under ``published``.
+    """
     started = json.loads((run.directory / "environment.json").read_text(encoding="utf-8"))
     accelerator, precision = run.accelerator, run.accelerator.mixed_precision
+    published = published_result(run.config, data)
     return {
         "schema_version": 1,
         "recipe": run.recipe,
@@ -199,6 +206,7 @@ def describe_run(run: Run[Any], title: str, task: str) -> dict[str, Any]:
             **{key: started[key] for key in ("processor", "gpus", "python", "git")},
             **{key: started["packages"][key] for key in ("torch", "transformers")},
         },
+        **({} if published is None else {"published": published}),
     }
 
 

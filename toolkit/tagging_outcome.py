@@ -47,7 +47,7 @@ def finish_tagging(
         if run.accelerator.is_main_process:
             _write_predictions(run, split, rows, predicted)
     summary = {
-        **describe_run(run, title, "token-classification"),
+        **describe_run(run, title, "token-classification", data.summary),
         "model": model,
         "data": {
             "dataset": data.summary["source"],

@@ -200,7 +200,7 @@ def flat_config(config: RunConfig) -> dict[str, bool | int | float | str]:
     return {
         name: value if isinstance(value, (bool, int, float, str)) else json.dumps(value)
         for name, value in values.items()
-        if value is not None
+        if value is not None and name != "published"  # which is no setting
     }
 
 

@@ -69,7 +69,7 @@ def finish_translation(
     if average is not None and average["taken"]:
         metrics = average["average"]
     summary = {
-        **describe_run(run, title, "translation"),
+        **describe_run(run, title, "translation", data.summary),
         "model": model,
         "data": {
             "dataset": data.summary["source"],

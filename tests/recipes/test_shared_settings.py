@@ -161,3 +161,22 @@ def test_an_lstm_that_was_trained_is_trained_further(
     run = tmp_path / "results/runs/bert_sentiment/b"
     one, other = (load_file(f / "model.safetensors") for f in (folder, run / "model"))
     assert all(value.equal(other[name]) for name, value in one.items())
+
+
+def test_a_published_number_stands_in_the_summary_of_runs_on_its_data_alone(
+    run_recipe: Recipe, reviews: Path, tmp_path: Path
+) -> None:
+    published = {
+        "metric": "accuracy", "value": 0.9, "split": "test", "dataset": str(reviews),
+        "setting": "a test", "source": "nowhere",
+    }  # fmt: skip
+    settings = tmp_path / "settings.json"  # which is YAML
+    settings.write_text(json.dumps({"dataset": str(reviews), "published": published}))
+    own = tmp_path / "own.csv"
+    own.write_bytes(reviews.read_bytes())
+    for name, options in (("same", ()), ("own", ("--dataset", own)), ("part", ("--test-size", 9))):
+        finished = run_recipe("tfidf_sentiment", "--config", settings, "--run-id", name, *options)
+        assert finished.status == 0, finished.err
+        run = tmp_path / "results/runs/tfidf_sentiment" / name
+        summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+        assert summary.get("published") == (published if name == "same" else None)

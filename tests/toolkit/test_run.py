@@ -31,7 +31,7 @@ def test_nothing_is_made_before_begin(tmp_path: Path) -> None:
     assert load_config(RunConfig, run.directory / "config.yaml") == run.config
     environment = json.loads((run.directory / "environment.json").read_text())
     assert environment["packages"]["torch"]
-    assert describe_run(run, "t", "x")["command"] == environment["command"]
+    assert describe_run(run, "t", "x", {})["command"] == environment["command"]
 
 
 def test_the_configuration_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def test_json_is_whole_or_absent_and_holds_no_nan(tmp_path: Path) -> None:
 def test_the_description_says_what_it_computes_in(tmp_path: Path, asked: Any, said: str) -> None:
     run = start(tmp_path, run_id="a", train=TrainConfig(mixed_precision=asked))
     run.begin()
-    described = describe_run(run, "t", "x")["environment"]
+    described = describe_run(run, "t", "x", {})["environment"]
     found = {key: described[key] for key in ("device", "threads", "precision", "processes")}
     assert found == {"device": "cpu", "threads": 1, "precision": said, "processes": 1}
 
