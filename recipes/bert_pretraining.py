@@ -18,7 +18,7 @@ from toolkit.evaluation import PretrainingMetric, predict
 from toolkit.modeling import BertShape, load_pretrained, load_tokenizer, new_bert
 from toolkit.objectives import Pretraining
 from toolkit.outcome import describe_model, save_model
-from toolkit.pretraining import PretrainingData, finish_pretraining, unigram_guess
+from toolkit.pretraining import PretrainingData, finish_pretraining
 from toolkit.run import start_run
 
 
@@ -73,6 +73,8 @@ def main(invocation: Invocation[Config]) -> None:
     data = PretrainingData(
         train=tokenize_documents(texts.train, tokenizer, limit),
         validation=tokenize_documents(texts.validation, tokenizer, limit),
+        texts=texts.validation,
+        summary=texts.summary,
     )
     # Wrong next sentences are drawn from the documents of the same split.
     collate, collate_validation = (
@@ -91,9 +93,8 @@ def main(invocation: Invocation[Config]) -> None:
     )  # fmt: skip
     save_model(run, result.model, tokenizer)
     finish_pretraining(
-        run, result, title=config.title or "BERT pretraining", model=described,
-        data_summary=texts.summary, outputs=outputs,
-        guess=unigram_guess(data.train, data.validation, collate_validation),
+        run, result, data, outputs, collate=collate_validation,
+        title=config.title or "BERT pretraining", model=described,
     )  # fmt: skip
 
 

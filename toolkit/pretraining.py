@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow
 from rich.table import Table
 
 from toolkit.batching import Collate, Rows, evaluation_batches, load_batches
 from toolkit.console import console
+from toolkit.data.pretraining import PretrainingCollator
 from toolkit.engine import FitResult
+from toolkit.evaluation import Outputs
 from toolkit.ignored_label import IGNORED
+from toolkit.objectives import Batch
 from toolkit.outcome import describe_training, draw_training
 from toolkit.run import Run, describe_run
+from toolkit.run_predictions import save_predictions
 from toolkit.run_readme import markdown_table, run_readme, signatures
 from toolkit.stats import wilson_interval
 
 
 @dataclass(frozen=True)
 class PretrainingData:
-    """Documents as token ids (``toolkit.data.pretraining.tokenize_documents``)."""
+    """Documents as token ids (``toolkit.data.pretraining.tokenize_documents``).
+
+    ``texts`` are what the validation documents were made of, ``summary`` what data.json records.
+    """
 
     train: Any
     validation: Any
+    texts: Sequence[str]
+    summary: dict[str, Any]
 
 
-def unigram_guess(train: Any, validation: Any, collate: Collate, batch_size: int = 64) -> float:
+def unigram_guess(train: Any, validation: Any, collate: Collate) -> float:
     """Accuracy on the masked validation tokens of always saying the most frequent training token.
 
     What a model reaches that has learned nothing but how often each token occurs.
@@ -43,32 +55,54 @@ def unigram_guess(train: Any, validation: Any, collate: Collate, batch_size: int
     labels = np.concatenate(
         [
             batch["labels"][batch["labels"] != IGNORED].numpy()
-            for batch in load_batches(
-                Rows(validation), evaluation_batches(len(validation), batch_size, 0, 1), collate
-            )
+            for batch in _evaluated(validation, collate)
         ]
     )
     return float((labels == most_frequent).mean())
 
 
+def masked_hash(validation: Any, collate: Collate) -> str:
+    """SHA-256 over what is shown and asked of every row, in order.
+
+    Equal exactly where two models were asked for the same tokens at the same places of the same
+    texts: it depends on texts, tokenizer, length, share and seed of the masks, and on no batch.
+    """
+    digest = hashlib.sha256()
+    for batch in _evaluated(validation, collate):
+        columns = (batch["input_ids"], batch["labels"], batch["attention_mask"].bool())
+        for ids, labels, real, follows in zip(*columns, batch["next_sentence_label"], strict=True):
+            numbers = [int(real.sum()), int(follows), *ids[real].tolist(), *labels[real].tolist()]
+            digest.update(np.array(numbers, dtype="<i8").tobytes())
+    return digest.hexdigest()
+
+
+def _evaluated(validation: Any, collate: Collate) -> Iterable[Batch]:
+    """The rows as every evaluation masks them, in their order."""
+    return load_batches(Rows(validation), evaluation_batches(len(validation), 64, 0, 1), collate)
+
+
 def finish_pretraining(
     run: Run[Any],
     result: FitResult,
+    data: PretrainingData,
+    outputs: Outputs,
     *,
+    collate: PretrainingCollator,
     title: str,
     model: dict[str, Any],
-    data_summary: dict[str, Any],
-    outputs: dict[str, np.ndarray],
-    guess: float,
 ) -> dict[str, Any]:
-    """Write summary and README, print the result, and clear the checkpoints away.
+    """Write summary, predictions and README, print the result, and clear the checkpoints away.
+
+    There is no test set: what was chosen on is what is reported, and its predictions are
+    ``predictions/validation.parquet``.
 
     Args:
         outputs: per-example sums on validation (``toolkit.objectives.Pretraining.outputs``).
-        guess: accuracy of ``unigram_guess`` on the same masked tokens.
+        collate: of the validation rows.
     """
     masked, correct = int(outputs["masked"].sum()), int(outputs["correct"].sum())
     pairs, right = len(outputs["next_correct"]), int(outputs["next_correct"].sum())
+    guess = unigram_guess(data.train, data.validation, collate)
     validation = {
         "masked_accuracy": _share(correct, masked, "masked tokens"),
         "next_sentence_accuracy": _share(right, pairs, "sentence pairs"),
@@ -76,19 +110,53 @@ def finish_pretraining(
         "unigram_guess": {"value": guess, "n": masked},
     }
     summary = {
-        **describe_run(run, title, "pretraining", data_summary),
+        **describe_run(run, title, "pretraining", data.summary),
         "model": model,
-        "data": data_summary,
+        "data": {
+            "dataset": data.summary["source"],
+            **{f"{split}_examples": size for split, size in data.summary["sizes"].items()},
+            "hashes": data.summary["sha256"],
+            # Masks are drawn anew by every seed: runs are comparable where this hash is the same.
+            "masking": {
+                "seed": collate.seed,
+                "share": collate.mask_share,
+                "max_length": collate.max_length,
+                "validation_sha256": masked_hash(data.validation, collate),
+            },
+        },
         "training": describe_training(run, result),
         "validation": validation,
     }
-    run.write_json("data.json", data_summary)
+    run.write_json("data.json", data.summary)
     if run.accelerator.is_main_process:
+        save_predictions(run, "validation", _predictions(data, outputs))
         draw_training(run, result.state.best_step, "masked_accuracy")
         run.write_text("README.md", _readme(summary))
         _print(run, title, validation)
     run.complete(summary)
     return summary
+
+
+def _predictions(data: PretrainingData, outputs: Outputs) -> pyarrow.Table:
+    """One row per document: id, text, masked tokens, those guessed right, their summed loss; pair.
+
+    Texts that are too short to be a pair of sentences are not there: nothing was asked of them.
+    """
+    places = data.validation["text"][:]
+    texts = [data.texts[place] for place in places]
+    return pyarrow.table(
+        {
+            "id": [
+                f"{hashlib.sha256(text.encode()).hexdigest()[:12]}-{place + 1}"
+                for text, place in zip(texts, places, strict=True)
+            ],
+            "text": texts,
+            "masked": pyarrow.array(outputs["masked"], pyarrow.int64()),
+            "correct": pyarrow.array(outputs["correct"], pyarrow.int64()),
+            "loss_sum": pyarrow.array(outputs["loss"].astype(np.float64)),
+            "next_correct": pyarrow.array(outputs["next_correct"].astype(bool)),
+        }
+    )
 
 
 def _share(count: int, n: int, what: str) -> dict[str, Any]:
@@ -140,8 +208,8 @@ def _readme(summary: dict[str, Any]) -> str:
     return run_readme(
         summary,
         about=f"{model['architecture']} ({model['name']}), pretrained on "
-        f"{data['sizes']['train']:,} texts of {data['source']}.",
+        f"{data['train_examples']:,} texts of {data['dataset']}.",
         results=[*markdown_table(_COLUMNS, _rows(validation)), "", *signatures(measured)],
         use=_USE,
-        predictions=None,
+        predictions="what was guessed of every validation text",
     )

@@ -12,7 +12,7 @@ def run_readme(
     about: str,
     results: Sequence[str],
     use: str,
-    predictions: str | None = "every answer",
+    predictions: str = "every answer",
 ) -> str:
     """A page about a run, for whoever opens its folder.
 
@@ -21,15 +21,13 @@ def run_readme(
         about: what was trained on what, a paragraph.
         results: lines of Markdown: the table of results, and what belongs to it.
         use: Python that uses ``model/``, started in the run directory.
-        predictions: what ``predictions/`` holds; None: the run has none.
+        predictions: what ``predictions/`` holds.
     """
     once = " The test set was used once." if "test" in summary else ""
     files = (
         "config.yaml holds every setting, environment.json versions and hardware, data.json\n"
-        "what was read, dropped and split"
+        f"what was read, dropped and split, predictions/ {predictions}"
     )
-    if predictions is not None:
-        files += f", predictions/ {predictions}"
     return "\n".join(
         [
             f"# {summary['title']}",

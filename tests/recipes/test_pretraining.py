@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 from transformers import AutoModelForPreTraining, AutoTokenizer
 
@@ -60,6 +63,25 @@ def test_masked_accuracy_rises_above_the_guess_and_the_model_is_huggingfaces(
     assert min(losses) < 0.9 * losses[0]
     assert validation["masked_loss"]["value"] == pytest.approx(min(losses), rel=1e-4)
     assert not (run / "checkpoints").exists()
+
+    # One row for every validation text: the numbers of the summary are sums over them.
+    rows = pandas.read_parquet(run / "predictions" / "validation.parquet")
+    assert [path.name for path in (run / "predictions").iterdir()] == ["validation.parquet"]
+    lines = texts.read_text(encoding="utf-8").splitlines()
+    assert len(rows) == summary["data"]["validation_examples"] == len(set(rows["id"])) == 16
+    assert set(rows["text"]) <= set(lines)
+    for number, (key, text) in enumerate(zip(rows["id"], rows["text"], strict=True), start=1):
+        assert key == f"{hashlib.sha256(text.encode()).hexdigest()[:12]}-{number}"
+    assert rows["masked"].sum() == masked["n"]
+    assert rows["correct"].sum() == round(masked["value"] * masked["n"])
+    assert (rows["correct"] <= rows["masked"]).all()
+    loss = validation["masked_loss"]["value"]
+    assert rows["loss_sum"].sum() / masked["n"] == pytest.approx(loss)
+    assert rows["next_correct"].mean() == validation["next_sentence_accuracy"]["value"]
+    masking = summary["data"]["masking"]
+    assert (masking["seed"], masking["share"], masking["max_length"]) == (42, 0.15, 48)
+    assert re.fullmatch("[0-9a-f]{64}", masking["validation_sha256"])
+    assert summary["training"]["padding"] == "grouped by length"
 
     model, info = AutoModelForPreTraining.from_pretrained(run / "model", output_loading_info=True)
     assert not info["missing_keys"]

@@ -34,9 +34,9 @@ def tokenize_documents(
     A text of one sentence is taken apart at its commas: BERT's "sentence" is any span of text.
 
     Returns:
-        A data set with the columns sentences (list of lists of ids, without special tokens) and
-        length (tokens of a pair made of the whole document, at most max_length; an estimate, as
-        half of the pairs end in another document's rest).
+        A data set with the columns sentences (list of lists of ids, without special tokens), length
+        (tokens of a pair made of the whole document, at most max_length; an estimate, as half of
+        the pairs end in another document's rest) and text (its place among the texts).
 
     Raises:
         UserError: fewer than two such documents: nothing to draw a wrong next sentence from.
@@ -47,7 +47,8 @@ def tokenize_documents(
         tokenizer(flat, add_special_tokens=False, verbose=False)["input_ids"] if flat else []
     )
     encoded = [[tokens for _ in spans if (tokens := next(ids))] for spans in documents]
-    kept = [spans for spans in encoded if len(spans) > 1]
+    places = [place for place, spans in enumerate(encoded) if len(spans) > 1]
+    kept = [encoded[place] for place in places]
     if len(kept) < 2:
         raise UserError(
             f"next sentence prediction needs texts of two or more sentences; {len(kept)} of "
@@ -61,9 +62,11 @@ def tokenize_documents(
         {
             "sentences": datasets.List(datasets.List(datasets.Value("int32"))),
             "length": datasets.Value("int32"),
+            "text": datasets.Value("int32"),
         }
     )
-    return datasets.Dataset.from_dict({"sentences": kept, "length": lengths}, features=features)
+    columns = {"sentences": kept, "length": lengths, "text": places}
+    return datasets.Dataset.from_dict(columns, features=features)
 
 
 def _spans(text: str) -> list[str]:

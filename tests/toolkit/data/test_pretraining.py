@@ -54,7 +54,7 @@ def collate_many(tokenizer, documents, epochs, **options):
 
 
 def test_documents_hold_the_ids_of_their_sentences(tokenizer, documents):
-    assert documents.column_names == ["sentences", "length"]
+    assert documents.column_names == ["sentences", "length", "text"]
     assert documents[3]["sentences"] == [
         tokenizer(part, add_special_tokens=False)["input_ids"]
         for part in (TEXTS[3][:4], TEXTS[3][4:])
@@ -67,6 +67,7 @@ def test_one_sentence_is_taken_apart_at_commas_and_shorter_texts_are_left_out(to
     texts = [f"{TEXTS[0][:3]}，{TEXTS[0][4:6]}", TEXTS[1], TEXTS[2][:3]]
     documents = tokenize_documents(texts, tokenizer, 64)
     assert [len(sentences) for sentences in documents["sentences"]] == [2, 2]
+    assert tokenize_documents(texts[::-1], tokenizer, 64)["text"][:] == [1, 2]
     assert "1 texts of one sentence left out" in capsys.readouterr().err
     with pytest.raises(UserError, match="two or more sentences; 1 of 1"):
         tokenize_documents(texts[:1], tokenizer, 64)
