@@ -15,14 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.stats import BOOTSTRAP_DRAWS, bootstrap_interval, wilson_interval
+from toolkit.stats import (
+    BOOTSTRAP_DRAWS,
+    bootstrap_interval,
+    pattern_count_draws,
+    wilson_interval,
+)
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _CHINESE = re.compile(r"[\u4e00-\u9fa5]")
 _RUN = re.compile(r"\w+(?:[.,']\w+)*|\S")
 # The punctuation that CMRC2018 leaves out.
 _CHINESE_PUNCTUATION = frozenset("-:_*^/\\~`+=，。：？！“”；’《》…·、「」（）－～『』")
-_MAX_BLOCK_CELLS = 4_000_000
 
 SIGNATURES = {
     "en": "SQuAD: lower case, without punctuation and articles; F1 over words",
@@ -139,14 +143,8 @@ def mean_draws(
 ) -> NDArray[np.float64]:
     """Means of bootstrap samples [draws], drawn as counts of the distinct values."""
     distinct, frequency = np.unique(values, return_counts=True)
-    generator = np.random.default_rng(seed)
-    block = max(1, _MAX_BLOCK_CELLS // len(distinct))
-    samples = []
-    for start in range(0, draws, block):
-        size = min(block, draws - start)
-        counts = generator.multinomial(len(values), frequency / len(values), size=size)
-        samples.append(counts @ distinct / len(values))
-    return np.concatenate(samples)
+    blocks = pattern_count_draws(frequency, draws, seed)
+    return np.concatenate([counts @ distinct / len(values) for counts in blocks])
 
 
 def describe_answers(

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.data.tag_schemes import Span, read_spans
-from toolkit.stats import BOOTSTRAP_DRAWS, bootstrap_interval
+from toolkit.stats import BOOTSTRAP_DRAWS, bootstrap_interval, pattern_count_draws
 
 Tags = Sequence[Sequence[str]]
 Counts = NDArray[np.int64]  # [..., 3]: right, predicted, gold
-_MAX_BLOCK_CELLS = 4_000_000
 
 
 def entities(tags: Tags) -> list[list[Span]]:
@@ -58,21 +57,16 @@ def scores(counts: Counts) -> dict[str, Any]:
 
 
 def f1_draws(counts: Counts, draws: int = BOOTSTRAP_DRAWS, seed: int = 0) -> NDArray[np.float64]:
-    """F1 on bootstrap samples of the sentences [draws].
-
-    What matters of a sample is how often it holds each distinct triple of counts: these numbers are
-    multinomial, and drawing them is the same bootstrap at a small part of its cost.
-    """
+    """F1 on bootstrap samples of the sentences [draws], drawn as counts of the distinct triples."""
     patterns, frequency = np.unique(counts, axis=0, return_counts=True)
-    generator = np.random.default_rng(seed)
-    block = max(1, _MAX_BLOCK_CELLS // len(patterns))
-    samples = []
-    for start in range(0, draws, block):
-        size = min(block, draws - start)
-        drawn = generator.multinomial(len(counts), frequency / len(counts), size=size)
-        right, predicted, gold = (drawn @ patterns).T
-        samples.append(2 * right / np.maximum(predicted + gold, 1))
-    return np.concatenate(samples)
+    blocks = pattern_count_draws(frequency, draws, seed)
+    return np.concatenate([f1_scores(drawn @ patterns) for drawn in blocks])
+
+
+def f1_scores(sums: NDArray[Any]) -> NDArray[np.float64]:
+    """F1 [...], 0 where undefined, of summed counts [..., 3]; for `toolkit.stats.score_draws`."""
+    right, predicted, gold = np.moveaxis(sums, -1, 0)
+    return 2 * right / np.maximum(predicted + gold, 1)
 
 
 def describe_entities(

@@ -202,27 +202,27 @@ def describe_scores(
     tokens = np.array([len(ids) - 1 for ids in split.tokens])
     protocol = data.summary["evaluation"]
     how = f"window:{protocol['window']}|stride:{protocol['stride']}|end of text:scored"
-    nll = np.stack([*losses.values(), tokens, split.words, split.bytes], axis=1).astype(float)
-    sums, draws = nll.sum(0), _bootstrap_sums(nll, seed)
-    described: dict[str, dict[str, Any]] = {}
-    for model, name in enumerate(losses):
-        described[name] = {}
-        for column, (metric, unit) in enumerate(
-            (("perplexity", "token"), ("word_perplexity", data.word), ("bits_per_byte", "byte")),
-            start=len(losses),
-        ):
+    documents = len(tokens)
+    described: dict[str, dict[str, Any]] = {name: {} for name in losses}
+    for metric, unit, terms in (
+        ("perplexity", "token", tokens),
+        ("word_perplexity", data.word, split.words),
+        ("bits_per_byte", "byte", split.bytes),
+    ):
+        statistics = [np.stack([nll, terms], axis=1) for nll in losses.values()]
+        draws = stats.score_draws(statistics, ratio_scores, seed=seed) if documents > 1 else None
+        for run, name in enumerate(losses):
             interval = None
-            if len(nll) > 1:
-                ratios = draws[:, model] / np.maximum(draws[:, column], 1)
-                interval, _ = stats.bootstrap_interval(ratios)
+            if draws is not None:
+                interval, _ = stats.bootstrap_interval(draws[run])
             described[name][metric] = {
-                "value": _value(metric, sums[model] / max(sums[column], 1)),
-                "n": len(nll),
-                "terms": int(sums[column]),
+                "value": _value(metric, float(ratio_scores(statistics[run].sum(0)))),
+                "n": documents,
+                "terms": int(terms.sum()),
                 "interval": interval
                 and [_value(metric, end) for end in (interval.low, interval.high)],
                 "interval_method": interval and f"{interval.method}, over documents",
-                "signature": f"{metric}|per:{unit}|documents:{len(nll)}|first token:not scored|"
+                "signature": f"{metric}|per:{unit}|documents:{documents}|first token:not scored|"
                 f"{how}",
             }
     return described
@@ -232,15 +232,9 @@ def _value(metric: str, nats: float) -> float:
     return float(nats) / math.log(2) if metric == "bits_per_byte" else perplexity(float(nats), 1)
 
 
-def _bootstrap_sums(columns: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
-    """Sums of columns over documents drawn with replacement, [draws, columns]."""
-    generator, rows = np.random.default_rng(seed), len(columns)
-    at_once = max(1, 4_000_000 // columns.size)
-    parts = []
-    for start in range(0, stats.BOOTSTRAP_DRAWS, at_once):
-        size = min(at_once, stats.BOOTSTRAP_DRAWS - start)
-        parts.append(columns[generator.integers(0, rows, (size, rows))].sum(1))
-    return np.concatenate(parts)
+def ratio_scores(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Nats per term [...] of summed nats and terms [..., 2]; for `toolkit.stats.score_draws`."""
+    return sums[..., 0] / np.maximum(sums[..., 1], 1)
 
 
 def _scored_text(text: str, ids: Sequence[int], tokenizer: Any) -> str:

@@ -1,0 +1,64 @@
+"""What a test set can and cannot show: intervals, paired tests, how many examples it would take.
+
+Every function works on plain numpy arrays of one entry per test example, so that two systems are
+always compared on the same examples, pair by pair.
+"""
+
+from toolkit.stats.bootstrap import (
+    BOOTSTRAP_DRAWS,
+    ScoreFunction,
+    bootstrap_interval,
+    bootstrap_p_value,
+    difference_interval,
+    examples_needed_bootstrap,
+    pattern_count_draws,
+    sacrebleu_p_value,
+    score_draws,
+)
+from toolkit.stats.classification import (
+    macro_f1,
+    macro_f1_draws,
+    macro_f1_scores,
+    macro_f1_statistics,
+)
+from toolkit.stats.estimates import CONFIDENCE, POWER, Estimate, Interval
+from toolkit.stats.multiple import holm
+from toolkit.stats.proportions import (
+    PairedCounts,
+    accuracy_estimate,
+    detectable_difference,
+    exact_mcnemar,
+    examples_needed,
+    paired_counts,
+    paired_difference_interval,
+    wilson_interval,
+)
+
+__all__ = [
+    "BOOTSTRAP_DRAWS",
+    "CONFIDENCE",
+    "POWER",
+    "Estimate",
+    "Interval",
+    "PairedCounts",
+    "ScoreFunction",
+    "accuracy_estimate",
+    "bootstrap_interval",
+    "bootstrap_p_value",
+    "detectable_difference",
+    "difference_interval",
+    "exact_mcnemar",
+    "examples_needed",
+    "examples_needed_bootstrap",
+    "holm",
+    "macro_f1",
+    "macro_f1_draws",
+    "macro_f1_scores",
+    "macro_f1_statistics",
+    "paired_counts",
+    "paired_difference_interval",
+    "pattern_count_draws",
+    "sacrebleu_p_value",
+    "score_draws",
+    "wilson_interval",
+]
