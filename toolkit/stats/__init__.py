@@ -21,6 +21,7 @@ from toolkit.stats.classification import (
     macro_f1_scores,
     macro_f1_statistics,
 )
+from toolkit.stats.crossed import compare_seeds_and_examples
 from toolkit.stats.estimates import CONFIDENCE, POWER, Estimate, Interval
 from toolkit.stats.multiple import holm
 from toolkit.stats.proportions import (
@@ -33,6 +34,13 @@ from toolkit.stats.proportions import (
     paired_difference_interval,
     wilson_interval,
 )
+from toolkit.stats.seeds import (
+    SeedComparison,
+    compare_seeds,
+    nested_draws,
+    seed_interval,
+    seeds_needed,
+)
 
 __all__ = [
     "BOOTSTRAP_DRAWS",
@@ -42,9 +50,12 @@ __all__ = [
     "Interval",
     "PairedCounts",
     "ScoreFunction",
+    "SeedComparison",
     "accuracy_estimate",
     "bootstrap_interval",
     "bootstrap_p_value",
+    "compare_seeds",
+    "compare_seeds_and_examples",
     "detectable_difference",
     "difference_interval",
     "exact_mcnemar",
@@ -55,10 +66,13 @@ __all__ = [
     "macro_f1_draws",
     "macro_f1_scores",
     "macro_f1_statistics",
+    "nested_draws",
     "paired_counts",
     "paired_difference_interval",
     "pattern_count_draws",
     "sacrebleu_p_value",
     "score_draws",
+    "seed_interval",
+    "seeds_needed",
     "wilson_interval",
 ]
