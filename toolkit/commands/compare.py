@@ -6,14 +6,29 @@ import argparse
 import shlex
 from pathlib import Path
 
-HELP = "compare finished runs on the same test examples and write a report"
+from toolkit.errors import UserError
+
+HELP = (
+    "Compare finished runs on the same test examples and write a report. Runs that differ by their "
+    "seed only are seeds of one method."
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `toolkit compare`."""
     parser.add_argument("runs", nargs="+", metavar="RUN", help="run directory (two or more)")
     parser.add_argument(
-        "--output", metavar="DIR", help="folder for report.md, report.json and the pictures"
+        "--output",
+        metavar="DIR",
+        help="folder for report.html (one file), report.md, report.json and the pictures",
+    )
+    parser.add_argument(
+        "--predictions",
+        nargs="+",
+        default=[],
+        metavar="[TITLE=]FILE",
+        help="predictions of another system for the same test examples (csv, tsv, json, jsonl, "
+        "parquet; columns id and prediction)",
     )
     parser.add_argument(
         "--learning-curve",
@@ -21,6 +36,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="RUN",
         help="runs of the same methods with other numbers of training examples",
+    )
+    parser.add_argument(
+        "--target",
+        type=float,
+        metavar="VALUE",
+        help="value on validation, such as 0.8, that times are taken to; default: the best one "
+        "that all reached, and round ones",
     )
     parser.add_argument("--title", default="Comparison", help="heading of the report")
     parser.add_argument(
@@ -36,19 +58,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare the runs, print the table and the verdict, write what was asked for."""
-    from toolkit.compare import compare_runs
+    from toolkit.comparison.compare import compare_runs
     from toolkit.console import console
-    from toolkit.errors import UserError
-    from toolkit.report import build_report, print_comparison, write_json, write_report
+    from toolkit.report import build_report, print_report, write_json, write_report
 
-    comparison = compare_runs(args.runs, args.learning_curve, force=args.force)
+    comparison = compare_runs(
+        args.runs,
+        args.learning_curve,
+        force=args.force,
+        predictions=_titled_files(args.predictions),
+        target=args.target,
+    )
     report = build_report(
         comparison,
         title=args.title,
         show_examples=not args.no_examples,
         command=_command(args),
     )
-    print_comparison(comparison, console)
+    print_report(report, console)
     if args.json:
         try:
             write_json(report, args.json)
@@ -60,11 +87,36 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _titled_files(given: list[str]) -> dict[str, Path]:
+    """`TITLE=FILE` or `FILE`, whose stem is then the title.
+
+    Raises:
+        UserError: two files have the same title.
+    """
+    files: dict[str, Path] = {}
+    for word in given:
+        title, separator, name = word.partition("=")
+        if not separator or Path(word).exists():
+            title, name = Path(word).stem, word
+        if title in files:
+            raise UserError(
+                f"--predictions: two files are called {title!r}: {files[title]} and {name}. Give "
+                "them titles: --predictions 'ours=a.csv' 'theirs=b.csv'."
+            )
+        files[title] = Path(name)
+    return files
+
+
 def _command(args: argparse.Namespace) -> str:
     """The command line that makes this report again."""
     words = ["toolkit", "compare", *map(_short, args.runs)]
+    if args.predictions:
+        files = _titled_files(args.predictions)
+        words += ["--predictions", *(f"{title}={_short(str(p))}" for title, p in files.items())]
     if args.learning_curve:
         words += ["--learning-curve", *map(_short, args.learning_curve)]
+    if args.target is not None:
+        words += ["--target", f"{args.target:g}"]
     if args.output:
         words += ["--output", _short(args.output)]
     if args.title != "Comparison":

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from rich.rule import Rule
 from rich.text import Text
@@ -48,13 +45,13 @@ def _hindrance(result: Result) -> str | None:
 
 
 def _write(result: Result, output: Path, examples: bool) -> Path:
-    from toolkit.compare import compare_runs
-    from toolkit.report import build_report, print_comparison, write_report
+    from toolkit.comparison.compare import compare_runs
+    from toolkit.report import build_report, print_report, write_report
 
     experiment = result.experiment
     title_of = {cell.name: cell.title for cell in experiment.cells}
     methods = {
-        outcome.folder: title_of[outcome.run.cell]
+        outcome.folder: outcome.run.cell
         for outcome in result.outcomes
         if outcome.done and outcome.folder is not None
     }
@@ -63,19 +60,17 @@ def _write(result: Result, output: Path, examples: bool) -> Path:
         found = (outcome.folder for name in names for outcome in result.complete(name))
         return [folder for folder in found if folder is not None]
 
-    comparison = _accepted(
-        compare_runs,
+    comparison = compare_runs(
         folders(experiment.compare),
         learning_curve=folders(experiment.learning_curve),
         force=experiment.force,
-        titles=methods,
+        titles={folder: title_of[cell] for folder, cell in methods.items()},
         methods=methods if experiment.seeded else None,
         predictions=experiment.predictions,
         target=experiment.target,
     )
     words = ["toolkit", "experiment", short_path(experiment.file)]
-    report = _accepted(
-        build_report,
+    report = build_report(
         comparison,
         title=experiment.title,
         show_examples=examples,
@@ -84,13 +79,7 @@ def _write(result: Result, output: Path, examples: bool) -> Path:
         note=experiment.note,
     )
     console.print(Rule(Text(experiment.title), align="left"))
-    print_comparison(comparison, console)
+    print_report(report, console)
     path = write_report(report, output)
     console.print(f"Report: {path}", soft_wrap=True, markup=False)
-    return Path(path)
-
-
-def _accepted(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Call a function with those named arguments that it knows."""
-    known = inspect.signature(function).parameters
-    return function(*arguments, **{key: named[key] for key in named if key in known})
+    return path

@@ -15,14 +15,13 @@ from typing import Any
 
 import yaml
 
+from toolkit.comparison.methods import NAMES
 from toolkit.config import RunConfig, read_yaml
 from toolkit.disk import write_whole
 from toolkit.environment import code_fingerprint
 from toolkit.errors import UserError
 from toolkit.experiment.cells import CellRun
 
-# Settings that name, annotate or show a run but do not change what it computes.
-_NAMES = ("run_id", "output_dir", "title", "tracker", "published")
 _WALL_TIME = "wall_time.json"
 
 
@@ -104,7 +103,7 @@ def _recorded(file: Path, modified: int) -> dict[str, Any] | None:
 
 
 def _without_names(settings: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if key not in _NAMES}
+    return {key: value for key, value in settings.items() if key not in NAMES}
 
 
 def _recorded_code(folder: Path) -> str | None:

@@ -34,13 +34,17 @@ _DENSE = 200  # points; a line of more is drawn thinner
 
 @dataclass(frozen=True)
 class Series:
-    """A named line: values at places, with the bounds of an interval where there is one."""
+    """A named line: values at places, with the bounds of an interval where there is one.
+
+    `number` as in `Band`.
+    """
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class Band:
     """A named curve over several runs: at every place their mean and the bounds around it.
 
     `x` does not fall; what is not finite is a gap. With one run there are no bounds to show.
+    `number` gives the line its look, so that a method looks the same in every picture; None: its
+    place among the lines.
     """
 
     name: str
@@ -56,6 +62,7 @@ class Band:
     low: Sequence[float] | Floats
     high: Sequence[float] | Floats
     runs: int
+    number: int | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(values) for values in (self.x, self.mean, self.low, self.high)}
@@ -65,11 +72,16 @@ class Band:
             raise ValueError(f"{self.name}: a curve of {self.runs} runs")
 
 
-def learning_curve(series: Sequence[Series]) -> Figure:
-    """Accuracy against the number of training labels (log scale), one line per method.
+def learning_curve(
+    series: Sequence[Series], y_name: str = "test accuracy", *, percent: bool = True
+) -> Figure:
+    """A score against the number of training examples (log scale), one line per method.
 
     Error bars are the intervals given in the series; methods are set slightly apart sideways so
     that bars at the same number of labels do not hide each other.
+
+    Args:
+        percent: values are shares, written in percent.
     """
     with style():
         figure, axes = new_figure(height=3.0 + 0.24 * len(series))
@@ -81,10 +93,10 @@ def learning_curve(series: Sequence[Series]) -> Figure:
         axes.xaxis.set_major_locator(FixedLocator(_apart(places)))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        axes.yaxis.set_major_formatter(FuncFormatter(percent_tick))
+        axes.yaxis.set_major_formatter(FuncFormatter(percent_tick if percent else number_tick))
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10], min_n_ticks=3))
-        axes.set_xlabel("labelled training examples (log scale)")
-        axes.set_ylabel("test accuracy")
+        axes.set_xlabel("training examples (log scale)")
+        axes.set_ylabel(y_name)
         legend_below(figure, axes.containers, [line.name for line in series])
         return arranged(figure)
 
@@ -96,8 +108,9 @@ def _draw_series(axes: Axes, line: Series, index: int, places: Sequence[float]) 
             [value - low for value, low in zip(line.y, line.low, strict=True)],
             [high - value for value, high in zip(line.y, line.high, strict=True)],
         ]
+    appearance = look(index if line.number is None else line.number)
     axes.errorbar(
-        places, line.y, yerr=bars, **look(index), linewidth=1.8, elinewidth=1.0, capsize=2.5
+        places, line.y, yerr=bars, **appearance, linewidth=1.8, elinewidth=1.0, capsize=2.5
     )
 
 
@@ -184,7 +197,7 @@ def _draw_band(axes: Axes, band: Band, index: int, lines: int, columns: int, log
     few = len(x) <= 4 * columns
     kept = np.arange(len(x)) if few else thinned(places, mean, columns)
     marked = kept[_marked(places[kept], mean[kept], (index + 0.5) / lines)]
-    appearance = look(index)
+    appearance = look(index if band.number is None else band.number)
     markers = appearance | {"linestyle": ""}
     width = 1.8 if len(x) <= _DENSE else 1.2
     axes.plot(x[kept], mean[kept], **appearance | {"marker": ""}, linewidth=width, zorder=3)

@@ -3,37 +3,55 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from toolkit.compare import ALPHA, Comparison, Pair, Row
+from toolkit.comparison.compare import Comparison, Row
+from toolkit.comparison.pairs import ALPHA, Difference, Pair
+from toolkit.disk import write_whole
 from toolkit.json_values import without_nan
-from toolkit.report.content import Fact, Report
-from toolkit.report.example_kind import TEXTS
-from toolkit.stats import Estimate
+from toolkit.report.content import Report
+from toolkit.report.facts import Fact
+from toolkit.report.sections.comparability import statements
+from toolkit.report.sections.statistics import notes
+from toolkit.stats import Estimate, Interval
+from toolkit.task_scores.view import Breakdown
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
-def as_document(report: Report) -> dict[str, Any]:
+def as_json(report: Report) -> dict[str, Any]:
     """Everything the report prints, with exact numbers; no NaN, so any JSON reader takes it."""
     comparison = report.comparison
-    return {
+    document = {
         "schema_version": SCHEMA_VERSION,
         "title": report.title,
-        "verdict": {"headline": report.verdict.headline, "details": report.verdict.details},
+        "verdict": asdict(report.verdict),
+        "note": report.note,
+        "missing": report.missing,
         "comparability": {
             "forced": comparison.forced,
             "cautions": comparison.cautions,
-            "statements": report.comparability,
+            "statements": statements(report),
+            "same_speed_conditions": comparison.same_speed_conditions,
         },
         "test_set": {
             "examples": comparison.n,
-            "kind": report.kind.plural,
-            "label_counts": comparison.label_counts(),
+            "kind": comparison.view.noun,
             "facts": _facts(report.data_facts),
         },
-        "runs": [_row(comparison, row) for row in comparison.rows],
+        "measures": [
+            {
+                "key": measure.key,
+                "label": measure.label,
+                "unit": measure.unit.value,
+                "higher_is_better": measure.higher_is_better,
+                "decides": measure is comparison.primary,
+            }
+            for measure in comparison.view.measures
+        ],
+        "methods": [_row(comparison, row) for row in comparison.rows],
         "pairs": [_pair(comparison, pair) for pair in comparison.pairs],
         "statistics": {
             "alpha": round(ALPHA, 10),
@@ -43,108 +61,193 @@ def as_document(report: Report) -> dict[str, Any]:
                 "draws": comparison.bootstrap_draws,
                 "seed": comparison.bootstrap_seed,
             },
-            "notes": report.notes,
+            "notes": notes(comparison),
         },
-        "time_to_accuracy": _time_to_accuracy(report),
-        "learning_curve": [
-            {
-                "name": series.name,
-                "points": [
-                    {
-                        "train_examples": point.train_examples,
-                        "run_id": point.run.run_id,
-                        "command": point.run.summary.get("command"),
-                        "accuracy": _estimate(point.accuracy),
-                    }
-                    for point in series.points
-                ],
-            }
-            for series in comparison.curve
-        ],
+        "targets": _targets(report),
+        "implementations": _twins(report),
+        "learning_curve": _learning_curve(comparison),
+        "breakdowns": [_breakdown(comparison, found) for found in comparison.view.breakdowns],
         "examples": _examples(report),
+        "published": [
+            {
+                "title": comparison.rows[found.row].title,
+                "metric": found.measure.key,
+                "value": found.value,
+                "published": found.published,
+                "distance": found.distance,
+            }
+            for found in report.published
+        ],
         "environment": _facts(report.machine_facts),
         "command": report.command,
     }
+    plain: dict[str, Any] = without_nan(document)
+    return plain
 
 
 def write_json(report: Report, path: str | Path) -> Path:
     """Write the report as UTF-8 JSON, creating the folder; returns the path."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(as_document(report), ensure_ascii=False, indent=2, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(as_json(report), ensure_ascii=False, indent=2, allow_nan=False)
+    write_whole(path, text + "\n")
     return path
 
 
+def _interval(interval: Interval | None) -> dict[str, Any] | None:
+    if interval is None:
+        return None
+    return {"low": interval.low, "high": interval.high, "method": interval.method}
+
+
 def _estimate(estimate: Estimate) -> dict[str, Any]:
-    document: dict[str, Any] = {
+    return {
         "value": estimate.value,
-        "interval": [estimate.interval.low, estimate.interval.high],
-        "interval_method": estimate.interval.method,
+        "interval": _interval(estimate.interval),
+        "standard_error": estimate.standard_error,
     }
-    if estimate.standard_error is not None:
-        document["standard_error"] = estimate.standard_error
-    return document
 
 
 def _row(comparison: Comparison, row: Row) -> dict[str, Any]:
-    run = row.run
     return {
         "title": row.title,
-        "run_id": run.run_id,
-        "recipe": run.summary.get("recipe"),
-        "seed": run.summary.get("seed"),
-        "command": run.summary.get("command"),
-        "max_seconds": run.max_seconds,
-        **{
-            name: without_nan(run.section(name))
-            for name in ("model", "data", "training", "environment")
-        },
-        "accuracy": _estimate(row.accuracy),
-        "macro_f1": _estimate(row.macro_f1),
-        "signatures": {
-            name: metric.get("signature")
-            for name, metric in run.section("test").items()
-            if isinstance(metric, dict)
-        },
+        "estimates": {key: _estimate(found) for key, found in row.estimates.items()},
+        "values_by_seed": row.values,
+        "interval_over_seeds": _interval(row.over_seeds),
+        "seed_matters": row.seed_matters,
         "best_other": comparison.rows[row.best_other].title,
         "p_best_other_holm": row.p_best_other,
         "significantly_best": row.significantly_best,
-    }
+        "runs": [
+            {
+                "run_id": run.run_id,
+                "recipe": run.summary.get("recipe"),
+                "seed": run.seed,
+                "command": run.summary.get("command"),
+                "max_seconds": run.max_seconds,
+                **{name: run.section(name) for name in ("model", "data", "training",
+                                                        "environment")},
+                "signatures": {
+                    name: metric.get("signature")
+                    for name, metric in run.measured.items()
+                    if isinstance(metric, dict) and metric.get("signature")
+                },
+            }
+            for run in row.method.runs
+        ],
+    }  # fmt: skip
 
 
 def _pair(comparison: Comparison, pair: Pair) -> dict[str, Any]:
     return {
         "first": comparison.rows[pair.first].title,
         "second": comparison.rows[pair.second].title,
-        "counts": {
-            "both_right": pair.counts.both_right,
-            "only_first_right": pair.counts.only_first,
-            "only_second_right": pair.counts.only_second,
-            "both_wrong": pair.counts.both_wrong,
-        },
-        "accuracy_difference": {
-            "value": pair.counts.difference,
-            "interval": [pair.interval.low, pair.interval.high],
-            "interval_method": pair.interval.method,
-        },
-        "macro_f1_difference": _estimate(pair.macro_f1_difference),
-        "p_mcnemar_exact": pair.p_value,
+        "counts": None if pair.counts is None else asdict(pair.counts),
+        "differences": {key: _difference(found) for key, found in pair.differences.items()},
         "p_holm": pair.p_holm,
         "significant": pair.significant,
     }
 
 
-def _time_to_accuracy(report: Report) -> dict[str, Any] | None:
-    times = report.time_to_accuracy
-    if times is None:
+def _difference(found: Difference) -> dict[str, Any]:
+    over = found.over_seeds
+    over_seeds = None
+    if over is not None:
+        over_seeds = {
+            "seeds_and_examples": {
+                "interval": _interval(over.both.interval),
+                "p": over.both.p_value,
+                "degrees_of_freedom": min(over.both.degrees_of_freedom, 1e9),
+            },
+            "seeds": {"interval": _interval(over.seeds.interval), "p": over.seeds.p_value},
+            "nested_bootstrap": {"interval": _interval(over.nested)},
+        }
+    return {
+        "value": found.value,
+        "interval": _interval(found.interval),
+        "standard_error": found.standard_error,
+        "test": found.test,
+        "p_examples": found.p_examples,
+        "over_seeds": over_seeds,
+        "p": found.p_value,
+    }
+
+
+def _targets(report: Report) -> dict[str, Any] | None:
+    found = report.targets
+    if found is None:
         return None
-    if times.left_out is not None:
-        return {"left_out": times.left_out}
+    if found.left_out is not None:
+        return {"left_out": found.left_out}
     titles = [row.title for row in report.comparison.rows]
     return {
-        f"{level:g}": dict(zip(titles, seconds, strict=True))
-        for level, seconds in times.seconds.items()
+        "metric": f"validation {found.metric}",
+        "reached": [
+            {
+                "target": target,
+                "by": {
+                    title: None
+                    if one is None
+                    else [None if point is None else asdict(point) for point in one.points]
+                    for title, one in zip(titles, reached, strict=True)
+                },
+            }
+            for target, reached in found.reached.items()
+        ],
+    }
+
+
+def _twins(report: Report) -> list[dict[str, Any]]:
+    rows = report.comparison.rows
+    return [
+        {
+            "first": rows[twins.first].title,
+            "second": rows[twins.second].title,
+            "median_speed_ratio": twins.median_speed_ratio,
+            "seeds": [asdict(seed) for seed in twins.seeds],
+        }
+        for twins in report.twins
+    ]
+
+
+def _learning_curve(comparison: Comparison) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": series.name,
+            "points": [
+                {
+                    "train_examples": point.train_examples,
+                    "runs": [
+                        {"run_id": run.run_id, "seed": run.seed,
+                         "command": run.summary.get("command")}
+                        for run in point.runs
+                    ],
+                    comparison.primary.key: _estimate(point.estimate),
+                }
+                for point in series.points
+            ],
+        }
+        for series in comparison.curve
+    ]  # fmt: skip
+
+
+def _breakdown(comparison: Comparison, found: Breakdown) -> dict[str, Any]:
+    return {
+        "title": found.title,
+        "measure": found.label,
+        "note": found.note,
+        "parts": [
+            {
+                "name": name,
+                "examples": examples,
+                "values": {
+                    row.title: float(values[row.method.places].mean()) for row in comparison.rows
+                },
+            }
+            for name, examples, values in zip(
+                found.names, found.examples, found.values, strict=True
+            )
+        ],
     }
 
 
@@ -152,26 +255,7 @@ def _facts(facts: list[Fact]) -> dict[str, Any]:
     return {fact.name: fact.value if fact.value is not None else fact.by_run for fact in facts}
 
 
-def _examples(report: Report) -> dict[str, Any]:
+def _examples(report: Report) -> dict[str, Any] | list[dict[str, Any]]:
     if report.examples is None:
         return {"left_out": report.examples_left_out}
-    return {
-        "how": report.examples.how,
-        "examples": [
-            {
-                "id": example.id,
-                "text" if report.kind is TEXTS else "image": example.shown,
-                "label": example.label,
-                "answers": [
-                    {
-                        "title": answer.title,
-                        "label": answer.label,
-                        "right": answer.right,
-                        "confidence": answer.confidence,
-                    }
-                    for answer in example.answers
-                ],
-            }
-            for example in report.examples.examples
-        ],
-    }
+    return [asdict(group) for group in report.examples]

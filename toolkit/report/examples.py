@@ -6,96 +6,165 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from toolkit.comparability import AlignedRuns
-from toolkit.compare import Comparison
+from toolkit.comparison.compare import Comparison
+from toolkit.comparison.pairs import method_right
 from toolkit.report import wording
 
 LONGEST_TEXT = 160
+_EACH = 3
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one run answered to one example; `confidence` is None where it was not recorded."""
+    """What the first seed of a method answered; None where unknown."""
 
     title: str
-    label: str
-    right: bool
+    text: str
+    right: bool | None
     confidence: float | None
+    loss: float | None
 
 
 @dataclass(frozen=True)
 class Example:
-    """One test example with every run's answer, in the order of the table.
+    """One test example with every method's answer, in the order of the table.
 
     `shown` is its text, or the file and row of its image.
     """
 
     id: str
     shown: str
-    label: str
+    truth: str
     answers: list[Answer]
 
 
 @dataclass(frozen=True)
-class ExampleDraw:
-    """The examples and, in words, how they were chosen."""
+class ExampleGroup:
+    """Examples of one kind ("only A is right") and, in words, how they were chosen.
 
-    examples: list[Example]
-    how: str
-
-
-def draw_examples(
-    comparison: Comparison, total: int = 5, disagreeing: int = 2, seed: int = 0
-) -> ExampleDraw:
-    """Draw `total` examples, `disagreeing` of them from those with different answers.
-
-    First from the examples on which the runs disagree, then from all that are left. Long texts are
-    shortened. Raises ValueError when the runs recorded neither texts nor images.
+    `size` is how many of that kind there are; None where they were chosen by rank.
     """
-    aligned = comparison.aligned
-    if aligned.texts is None and aligned.images is None:
+
+    title: str
+    how: str
+    size: int | None
+    examples: list[Example]
+
+
+def group_examples(comparison: Comparison, seed: int = 0) -> list[ExampleGroup]:
+    """Where the two best methods differ, and what is hardest for all.
+
+    Raises:
+        ValueError: the runs recorded neither texts nor images.
+    """
+    if comparison.aligned.inputs is None and comparison.aligned.images is None:
         raise ValueError("the runs recorded neither texts nor images")
+    first, second = (method_right(row.method, comparison.view) for row in comparison.rows[:2])
+    if first is None or second is None or not (first | second).any():
+        groups = _by_quality(comparison)
+    else:
+        groups = _by_right(comparison, first, second, seed)
+    return [*groups, *_worst_by_loss(comparison)]
+
+
+def _by_right(
+    comparison: Comparison, first: NDArray[np.bool_], second: NDArray[np.bool_], seed: int
+) -> list[ExampleGroup]:
+    a, b = (row.title for row in comparison.rows[:2])
     rng = np.random.default_rng(seed)
-    differ = np.flatnonzero((aligned.predictions != aligned.predictions[0]).any(axis=0))
-    chosen = rng.choice(differ, min(disagreeing, len(differ)), replace=False).tolist()
-    left = np.setdiff1d(np.arange(comparison.n), chosen)
-    chosen += rng.choice(left, min(total - len(chosen), len(left)), replace=False).tolist()
-    forced = min(disagreeing, len(differ))
+    groups = []
+    for title, mask in (
+        (f"Only {a} is right (not {b})", first & ~second),
+        (f"Only {b} is right (not {a})", second & ~first),
+        ("Both are wrong", ~first & ~second),
+        ("Both are right", first & second),
+    ):
+        found = np.flatnonzero(mask)
+        chosen = rng.choice(found, min(_EACH, len(found)), replace=False).tolist()
+        how = f"{len(chosen)} of {len(found):,}, drawn by chance (seed {seed}), not picked."
+        groups.append(
+            ExampleGroup(title, how, len(found), [_example(comparison, row) for row in chosen])
+        )
+    return [group for group in groups if group.size]
+
+
+def _by_quality(comparison: Comparison) -> list[ExampleGroup]:
+    """The examples on which the two best methods are furthest apart, either way."""
+    view = comparison.view
+    a, b = (row.title for row in comparison.rows[:2])
+    ours, theirs = (view.quality[row.method.places].mean(axis=0) for row in comparison.rows[:2])
+    apart = ours - theirs
+    groups = []
+    for title, order in (
+        (f"{a} does better than {b}", np.argsort(-apart, kind="stable")),
+        (f"{b} does better than {a}", np.argsort(apart, kind="stable")),
+    ):
+        better = apart > 0 if title.startswith(f"{a} does") else apart < 0
+        chosen = [int(row) for row in order[:_EACH] if better[row]]
+        how = (
+            f"The {len(chosen)} of {int(better.sum()):,} with the largest difference of "
+            f"{view.quality_label}."
+        )
+        groups.append(
+            ExampleGroup(
+                title, how, int(better.sum()), [_example(comparison, row) for row in chosen]
+            )
+        )
+    return [group for group in groups if group.examples]
+
+
+def _worst_by_loss(comparison: Comparison) -> list[ExampleGroup]:
+    """What all methods find hardest: a look at these often shows wrong labels."""
+    loss = comparison.view.loss
+    if loss is None:
+        return []
+    places = [place for row in comparison.rows for place in row.method.places]
+    known = loss[[place for place in places if np.isfinite(loss[place]).all()]]
+    if not len(known):
+        return []
+    mean = known.mean(axis=0)
+    chosen = np.argsort(-mean, kind="stable")[:_EACH].tolist()
     how = (
-        f"Drawn by chance (seed {seed}), not picked: {forced} from the {len(differ):,} examples on "
-        f"which the runs give different answers, {len(chosen) - forced} from all the others, so "
-        "disagreement is more frequent here than in the test set."
+        "The highest mean loss over the runs that recorded one: mistakes all of them are sure of, "
+        "and often wrong labels."
     )
-    if aligned.texts is not None:
-        how += f" Texts longer than {LONGEST_TEXT} characters are shortened (…)."
-    return ExampleDraw([_example(comparison, row) for row in chosen], how)
+    return [
+        ExampleGroup("Hardest for all", how, None, [_example(comparison, row) for row in chosen])
+    ]
 
 
 def _example(comparison: Comparison, row: int) -> Example:
-    aligned = comparison.aligned
+    aligned, view = comparison.aligned, comparison.view
     answers = []
-    for index, table_row in enumerate(comparison.rows):
-        given = int(aligned.predictions[index, row])
-        confidence = float(aligned.confidence[index, row])
+    for table_row in comparison.rows:
+        place = table_row.method.places[0]
         answers.append(
             Answer(
                 title=table_row.title,
-                label=aligned.label_names[given],
-                right=given == int(aligned.labels[row]),
-                confidence=confidence if math.isfinite(confidence) else None,
+                text=wording.shortened(view.answers[place][row], LONGEST_TEXT),
+                right=None if view.right is None else bool(view.right[place, row]),
+                confidence=_known(view.confidence, place, row),
+                loss=_known(view.loss, place, row),
             )
         )
     return Example(
         id=aligned.ids[row],
-        shown=_shown(aligned, row),
-        label=aligned.label_names[aligned.labels[row]],
+        shown=_shown(comparison, row),
+        truth=wording.shortened(view.truth[row], LONGEST_TEXT),
         answers=answers,
     )
 
 
-def _shown(aligned: AlignedRuns, row: int) -> str:
-    if aligned.texts is not None:
-        return wording.shortened(aligned.texts[row], LONGEST_TEXT)
+def _known(values: NDArray[np.float64] | None, place: int, row: int) -> float | None:
+    found = math.nan if values is None else float(values[place, row])
+    return found if math.isfinite(found) else None
+
+
+def _shown(comparison: Comparison, row: int) -> str:
+    aligned = comparison.aligned
+    if aligned.inputs is not None:
+        return wording.shortened(aligned.inputs[row], LONGEST_TEXT)
     assert aligned.images is not None
     return aligned.images[row]

@@ -1,6 +1,9 @@
-"""A comparison as a table on the terminal."""
+"""A comparison as tables on the terminal."""
 
 from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Console
@@ -8,91 +11,108 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from toolkit.compare import Comparison
+from toolkit.comparison.compare import Comparison
 from toolkit.report import wording
-from toolkit.report.example_kind import example_kind
-from toolkit.report.time_to_accuracy import TimeToAccuracy, time_to_accuracy
-from toolkit.report.verdict import verdict
+from toolkit.report.content import Report
+from toolkit.report.cost import cost_columns, mean_and_range
+from toolkit.task_scores.measures import Measure
+
+_MOST_MEASURES = 3
+_NARROWEST_TITLE = 12
+_WIDEST_HEADING = 12
 
 
-def print_comparison(comparison: Comparison, console: Console) -> None:
+def print_report(report: Report, console: Console) -> None:
     """Print the table, what a reader must mind, and the verdict last, where the eye ends up."""
+    comparison = report.comparison
     if comparison.forced:
         console.print("[bold red]Forced comparison, not a fair one:[/bold red]")
         for reason in comparison.forced:
             console.print(f"  - {escape(reason)}")
-    console.print(_table(comparison))
-    times = time_to_accuracy(comparison)
-    if times is not None and times.seconds:
-        console.print(_time_table(comparison, times))
+    console.print(_fitting_table(comparison, console))
     if comparison.curve:
         console.print(_curve_table(comparison))
     for caution in comparison.cautions:
         console.print(f"[yellow]Note:[/yellow] {escape(caution)}")
+    for sentence in report.missing:
+        console.print(f"[red]Missing:[/red] {escape(sentence)}")
     console.print()
-    words = verdict(comparison)
-    console.print(f"[bold]{escape(words.headline)}[/bold]")
-    for line in words.details:
+    console.print(f"[bold]{escape(report.verdict.headline)}[/bold]")
+    for line in report.verdict.details:
         console.print(Padding(f"- {escape(line)}", (0, 0, 0, 2)))
 
 
-def _table(comparison: Comparison) -> Table:
-    pairs, kind = len(comparison.pairs), example_kind(comparison)
+def _fitting_table(comparison: Comparison, console: Console) -> Table:
+    """With as many measures as the width holds, the deciding one at least."""
+    measures = comparison.view.measures[:_MOST_MEASURES]
+    while len(measures) > 1:
+        table = _table(comparison, measures)
+        widths = [column.min_width or 0 for column in table.columns]
+        if sum(widths) + 2 * len(widths) <= console.width:
+            return table
+        measures = measures[:-1]
+    return _table(comparison, measures)
+
+
+def _table(comparison: Comparison, measures: Sequence[Measure]) -> Table:
+    pairs, seeds = len(comparison.pairs), comparison.several_seeds
     adjusted = f", Holm over {pairs} pairs" if pairs > 1 else ""
+    over = " and means over seeds" if seeds else ""
     table = Table(
-        caption=f"{comparison.n:,} test examples; [95% interval]; p: exact McNemar{adjusted}",
+        caption=f"{comparison.n:,} test {comparison.view.noun}{over}; [95% interval]; p of the "
+        f"deciding test{adjusted}",
         caption_justify="left",
         box=box.HORIZONTALS,  # fits the titles into 80 columns
         show_lines=True,
         pad_edge=False,
         collapse_padding=True,
     )
-    table.add_column("", overflow="fold")
-    for heading in (
-        "accuracy",
-        "macro F1",
-        "parameters\n(trained)",
-        f"training\n({kind.speed_unit})",
-        "p against\nbest other",
-    ):
-        table.add_column(heading, justify="right", no_wrap=True)
+    columns = _columns(comparison, measures)
+    table.add_column("", overflow="fold", min_width=_NARROWEST_TITLE)
+    for lines in zip(*columns, strict=True):
+        # rich would cut numbers off before it breaks the titles.
+        width = max(len(line) for cell in lines for line in cell.splitlines())
+        table.add_column(lines[0], justify="right", no_wrap=True, min_width=width)
+    for row, cells in zip(comparison.rows, columns[1:], strict=True):
+        style = "bold" if row.significantly_best else None
+        table.add_row(escape(row.title), *map(escape, cells), style=style)
+    return table
+
+
+def _columns(comparison: Comparison, measures: Sequence[Measure]) -> list[list[str]]:
+    """Headings, then the cells of every method, without its title."""
+    seeds = comparison.several_seeds
+    shown = {column.heading: column for column in cost_columns(comparison)}
+    time = shown.get("training time")
+    speed = shown.get("tokens/s", shown.get("examples/s"))
+    headings = [textwrap.fill(measure.label, _WIDEST_HEADING) for measure in measures]
+    headings += ["seeds"] * seeds + ["parameters\n(trained)"]
+    headings += ["training" + (f"\n({speed.heading})" if speed else ""), "p against\nbest other"]
+    rows = [headings]
     for row in comparison.rows:
-        model, training = row.run.section("model"), row.run.section("training")
-        total = wording.parameters(model.get("parameters_total"))
-        trained = wording.parameters(model.get("parameters_trained"))
-        duration = wording.seconds(training.get("seconds"))
-        table.add_row(
-            escape(row.title),
-            escape(wording.percent_with_interval(row.accuracy).replace(" [", "\n[")),
-            escape(wording.percent_with_interval(row.macro_f1).replace(" [", "\n[")),
-            f"{total}\n({trained})",
-            f"{duration}\n({wording.rate(kind.speed(row.run))})",
+        model = row.run.section("model")
+        cells = [
+            wording.value(measure, row.estimates[measure.key].value)
+            + "\n"
+            + wording.brackets(measure, row.estimates[measure.key].interval)
+            for measure in measures
+        ]
+        cells += [str(len(row.method.runs))] * seeds
+        cells += [
+            f"{wording.parameters(model.get('parameters_total'))}\n"
+            f"({wording.parameters(model.get('parameters_trained'))})",
+            (mean_and_range(row, time)[0] if time else wording.MISSING)
+            + (f"\n({mean_and_range(row, speed)[0]})" if speed else ""),
             wording.p_value(row.p_best_other),
-            style="bold" if row.significantly_best else None,
-        )
-    return table
-
-
-def _time_table(comparison: Comparison, times: TimeToAccuracy) -> Table:
-    table = Table(
-        title="training time to an accuracy on validation",
-        title_justify="left",
-        box=box.HORIZONTALS,
-        pad_edge=False,
-    )
-    table.add_column("", overflow="fold")
-    for level in times.seconds:
-        table.add_column(wording.level(level), justify="right")
-    for place, row in enumerate(comparison.rows):
-        shown = (wording.seconds(seconds[place]) for seconds in times.seconds.values())
-        table.add_row(escape(row.title), *shown)
-    return table
+        ]
+        rows.append(cells)
+    return rows
 
 
 def _curve_table(comparison: Comparison) -> Table:
-    sizes = comparison.curve_sizes()
+    sizes, measure = comparison.curve_sizes(), comparison.primary
     table = Table(
-        title="accuracy by number of training examples",
+        title=f"{measure.label} by number of training examples",
         title_justify="left",
         box=box.HORIZONTALS,
         pad_edge=False,
@@ -101,12 +121,12 @@ def _curve_table(comparison: Comparison) -> Table:
     for size in sizes:
         table.add_column(f"{size:,}", justify="right")
     for series in comparison.curve:
-        at_size = {point.train_examples: point.accuracy for point in series.points}
+        at_size = {point.train_examples: point.estimate.value for point in series.points}
         table.add_row(
             escape(series.name),
             *(
-                wording.percent(at_size[s].value) if s in at_size else wording.MISSING
-                for s in sizes
+                wording.value(measure, at_size[size]) if size in at_size else wording.MISSING
+                for size in sizes
             ),
         )
     return table

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit import stats
-from toolkit.compare import ALPHA, Comparison, Pair
+from toolkit.comparison.compare import Comparison
+from toolkit.comparison.pairs import ALPHA, Pair
 from toolkit.report import wording
 
 # Sentences beyond this many rivals repeat what the table of pairs shows better.
@@ -43,9 +44,9 @@ def verdict(comparison: Comparison) -> Verdict:
 
 
 def _named(comparison: Comparison, row: int) -> str:
-    """The run with its accuracy."""
-    found = comparison.rows[row]
-    return f"{found.title} ({wording.percent(found.accuracy.value)})"
+    """The method with its value."""
+    measure, found = comparison.primary, comparison.rows[row]
+    return f"{found.title} ({wording.value(measure, found.estimates[measure.key].value)})"
 
 
 def _win(comparison: Comparison, pair: Pair) -> str:
@@ -53,10 +54,15 @@ def _win(comparison: Comparison, pair: Pair) -> str:
     if len(comparison.rows) > 2:
         rival = f"all others, the best of them {rival},"
     return (
-        f"{_named(comparison, 0)} is better than {rival} by "
-        f"{wording.points(pair.counts.difference)} of accuracy (95% interval "
-        f"{wording.interval_in_points(pair.interval)}) on {comparison.n:,} test examples."
+        f"{_named(comparison, 0)} is better{_direction(comparison)} than {rival} by "
+        f"{_advantage(pair)} of "
+        f"{comparison.primary.label} ({_intervals(pair)}) on {comparison.n:,} test "
+        f"{comparison.view.noun}{_over_seeds(comparison)}."
     )
+
+
+def _direction(comparison: Comparison) -> str:
+    return "" if comparison.primary.higher_is_better else " (lower)"
 
 
 def _tie(comparison: Comparison, undecided: list[Pair]) -> str:
@@ -68,12 +74,32 @@ def _tie(comparison: Comparison, undecided: list[Pair]) -> str:
         best, other = comparison.rows[0].title, comparison.rows[closest.second].title
         which = f"{best} and {other} are"
     return (
-        f"A tie: this test set of {comparison.n:,} examples cannot separate "
-        f"{_named(comparison, 0)} from {tied}. "
-        f"{which} {wording.points(closest.counts.difference)} apart (95% interval "
-        f"{wording.interval_in_points(closest.interval)})."
-        f"{_what_it_would_take(comparison, closest)}"
+        f"A tie in {comparison.primary.label}: this test set of {comparison.n:,} "
+        f"{comparison.view.noun}{_over_seeds(comparison, 'with ')} cannot separate "
+        f"{_named(comparison, 0)} from {tied}. {which} {_advantage(closest)} apart "
+        f"({_intervals(closest)}).{_what_it_would_take(comparison, closest)}"
     )
+
+
+def _over_seeds(comparison: Comparison, before: str = "as means over ") -> str:
+    """In how many seeds, where there is more than one."""
+    counts = sorted({len(row.method.runs) for row in comparison.rows})
+    if counts == [1]:
+        return ""
+    seeds = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f" {before}{seeds} seeds"
+
+
+def _advantage(pair: Pair) -> str:
+    difference = pair.deciding
+    return wording.difference(difference.measure, difference.advantage)
+
+
+def _intervals(pair: Pair) -> str:
+    difference = pair.deciding
+    interval = wording.advantage_interval(difference.measure, difference.deciding_interval)
+    over = "" if difference.over_seeds is None else " over seeds and examples"
+    return f"95% interval {interval}{over}"
 
 
 def _strictest_level(comparison: Comparison) -> float:
@@ -83,24 +109,62 @@ def _strictest_level(comparison: Comparison) -> float:
 
 def _evidence(comparison: Comparison, pair: Pair) -> str:
     best, other = comparison.rows[pair.first].title, comparison.rows[pair.second].title
-    p = f"exact McNemar {wording.p_equals(pair.p_value)}"
+    difference = pair.deciding
+    p = f"{difference.test} {wording.p_equals(difference.p_examples)}"
+    if (over := difference.over_seeds) is not None:
+        p = (
+            f"{wording.p_equals(over.both.p_value)}; over seeds alone "
+            f"{wording.p_equals(over.seeds.p_value)}, over examples alone "
+            f"{wording.p_equals(difference.p_examples)}"
+        )
     if len(comparison.pairs) > 1:
-        p += f", after Holm's adjustment over {len(comparison.pairs)} pairs "
+        p += f"; after Holm's adjustment over {len(comparison.pairs)} pairs "
         p += wording.p_equals(pair.p_holm)
-    return (
-        f"{best} against {other}: {wording.points(pair.counts.difference)} "
-        f"(95% interval {wording.interval_in_points(pair.interval)}; {p})."
-    )
+    return f"{best} against {other}: {_advantage(pair)} ({_intervals(pair)}; {p})."
 
 
 def _what_it_would_take(comparison: Comparison, pair: Pair) -> str:
-    level = _strictest_level(comparison)
-    needed = stats.examples_needed(pair.counts, level)
-    if needed is not None:
-        return (
-            f" To show a true difference of that size would take about {wording.about(needed)} "
-            "test examples (80% power)."
-        )
+    """More examples, more seeds, or both: whatever the pair lacks."""
+    level, difference = _strictest_level(comparison), pair.deciding
+    wanted = []
+    if difference.p_examples >= level:
+        examples = _examples_needed(comparison, pair, level)
+        if examples is None:
+            return _what_can_be_seen(comparison, pair, level)
+        wanted.append(f"about {wording.about(examples)} test {comparison.view.noun}")
+    over = difference.over_seeds
+    if over is not None and over.seeds.p_value >= level:
+        key = difference.measure.key
+        ours, theirs = (comparison.rows[place].values[key] for place in (pair.first, pair.second))
+        seeds = stats.seeds_needed(ours, theirs, alpha=level, power=stats.POWER)
+        if seeds is not None:
+            wanted.append(f"about {wording.about(seeds)} seeds of each")
+    if not wanted:
+        if over is None or over.both.p_value < level:
+            return ""
+        wanted = ["more test examples and more seeds together"]
+    return (
+        f" To show a true difference of that size would take {wording.listed(wanted)} (80% power)."
+    )
+
+
+def _examples_needed(comparison: Comparison, pair: Pair, level: float) -> int | None:
+    difference = pair.deciding
+    if (
+        difference.measure.counts_right
+        and pair.counts is not None
+        and difference.over_seeds is None
+    ):
+        return stats.examples_needed(pair.counts, level)
+    return stats.examples_needed_bootstrap(
+        comparison.n, difference.value, difference.standard_error, level, stats.POWER
+    )
+
+
+def _what_can_be_seen(comparison: Comparison, pair: Pair, level: float) -> str:
+    """For two methods that are equally good here: what difference the test set would show."""
+    if pair.counts is None or not pair.deciding.measure.counts_right:
+        return " They score the same on it."
     smallest = stats.detectable_difference(pair.counts, level)
     if smallest is None:
         return " They disagree too seldom for a set of this size to show any difference."
@@ -112,8 +176,9 @@ def _what_it_would_take(comparison: Comparison, pair: Pair) -> str:
 
 def _beaten(comparison: Comparison, beaten: list[Pair]) -> str:
     named = [
-        f"{comparison.rows[pair.second].title} by {wording.points(pair.counts.difference)} "
-        f"({wording.interval_in_points(pair.interval)})"
+        f"{comparison.rows[pair.second].title} by {_advantage(pair)} ("
+        + wording.advantage_interval(pair.deciding.measure, pair.deciding.deciding_interval)
+        + ")"
         for pair in beaten[:_MOST_RIVALS]
     ]
     if len(beaten) > len(named):
@@ -122,18 +187,15 @@ def _beaten(comparison: Comparison, beaten: list[Pair]) -> str:
 
 
 def _baseline(comparison: Comparison) -> list[str]:
-    """A warning when even the best is not surely better than always giving the same answer."""
-    name, share = majority(comparison)
-    if comparison.rows[0].accuracy.interval.low > share:
+    """A warning when even the best is not surely better than what needs no model."""
+    if comparison.view.chance is None:
+        return []
+    name, reached = comparison.view.chance
+    best = comparison.rows[0].estimates[comparison.primary.key].interval
+    bound = best.low if comparison.primary.higher_is_better else -best.high
+    if bound > (reached if comparison.primary.higher_is_better else -reached):
         return []
     return [
-        f"Always answering {name!r} would score {wording.percent(share)} on this test set: no run "
-        "is shown to be better than that."
+        f"{wording.capitalised(name)} would score {wording.value(comparison.primary, reached)} on "
+        "this test set: no method is shown to be better than that."
     ]
-
-
-def majority(comparison: Comparison) -> tuple[str, float]:
-    """The most frequent label of the test set and its share: the score of always answering it."""
-    counts = comparison.label_counts()
-    name = max(counts, key=lambda label: counts[label])
-    return name, counts[name] / comparison.n

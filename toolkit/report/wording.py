@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from toolkit.stats import Estimate, Interval
+from toolkit.stats import Interval
+from toolkit.task_scores.measures import Measure, Unit
 
 MISSING = "–"
 
@@ -28,17 +30,6 @@ def signed(difference: float) -> str:
 def level(share: float) -> str:
     """A round share: 0.9 -> "90%", 0.985 -> "98.5%"."""
     return f"{100 * share:g}%"
-
-
-def percent_with_interval(estimate: Estimate) -> str:
-    """Estimate of a share -> "84.3% [82.6, 85.9]"."""
-    low, high = 100 * estimate.interval.low, 100 * estimate.interval.high
-    return f"{percent(estimate.value)} [{low:.1f}, {high:.1f}]"
-
-
-def interval_in_points(interval: Interval) -> str:
-    """Interval of a difference of shares -> "−1.4 to 1.7"."""
-    return f"{signed(interval.low)} to {signed(interval.high)}"
 
 
 def p_value(p: float) -> str:
@@ -101,3 +92,97 @@ def shortened(text: str, limit: int) -> str:
     """One line of at most `limit` characters; what was cut is marked by an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def value(measure: Measure, number: float) -> str:
+    """A value of a measure: "84.3%", BLEU "31.3", a perplexity "23.41"."""
+    if not math.isfinite(number):
+        return MISSING if math.isnan(number) else "infinite"
+    if measure.unit is Unit.SHARE:
+        return percent(number)
+    return f"{number:.1f}" if measure.unit is Unit.SCORE else plain(number)
+
+
+def plain(number: float) -> str:
+    """Four significant digits at least: 484.21 -> "484.2", 0.02345 -> "0.02345"."""
+    written = f"{number:,.0f}" if abs(number) >= 1000 else f"{number:#.4g}".rstrip(".")
+    return written.replace("-", "\N{MINUS SIGN}")
+
+
+def brackets(measure: Measure, interval: Interval) -> str:
+    """Interval of values -> "[82.6, 85.9]"; the unit stands beside the value."""
+    return f"[{bare(measure, interval.low)}, {bare(measure, interval.high)}]"
+
+
+def bare(measure: Measure, number: float) -> str:
+    """A value without its unit: 0.826 -> "82.6"."""
+    return f"{100 * number:.1f}" if measure.unit is Unit.SHARE else value(measure, number)
+
+
+def signed_difference(measure: Measure, difference: float) -> str:
+    """A difference of two values without its unit: −0.0123 of accuracy -> "−1.2"."""
+    if measure.unit is Unit.NUMBER:
+        return plain(difference)
+    return signed(difference if measure.unit is Unit.SHARE else difference / 100)
+
+
+def difference(measure: Measure, number: float) -> str:
+    """A difference of two values: "1.9 points" of a share or score, "2.213" of others."""
+    if measure.unit is Unit.NUMBER:
+        return plain(number)
+    return points(number if measure.unit is Unit.SHARE else number / 100)
+
+
+def difference_interval(measure: Measure, interval: Interval) -> str:
+    """Interval of a difference -> "−1.4 to 1.7"."""
+    low, high = interval.low, interval.high
+    return f"{signed_difference(measure, low)} to {signed_difference(measure, high)}"
+
+
+def difference_brackets(measure: Measure, interval: Interval) -> str:
+    """Interval of a difference -> "[−1.4, 1.7]"."""
+    low, high = interval.low, interval.high
+    return f"[{signed_difference(measure, low)}, {signed_difference(measure, high)}]"
+
+
+def advantage_interval(measure: Measure, interval: Interval) -> str:
+    """Likewise, of what the first is better by: turned round where lower values are better."""
+    if measure.higher_is_better:
+        return difference_interval(measure, interval)
+    return difference_interval(measure, Interval(-interval.high, -interval.low, interval.method))
+
+
+def capitalised(text: str) -> str:
+    """With a capital at the start; the rest as it is ("macro F1" -> "Macro F1")."""
+    return text[:1].upper() + text[1:]
+
+
+def size(bytes_: float | None) -> str:
+    """1234567890 -> "1.15 GiB", 52428800 -> "50 MiB"."""
+    if bytes_ is None:
+        return MISSING
+    return f"{bytes_ / 2**30:.2f} GiB" if bytes_ >= 2**30 else f"{bytes_ / 2**20:.0f} MiB"
+
+
+def energy(joules: float | None) -> str:
+    """7384.2 -> "7.4 kJ", 312.4 -> "312 J"."""
+    return MISSING if joules is None else _with_prefix(joules, "J")
+
+
+def operations(flops: float | None) -> str:
+    """Floating point operations: 1.234e15 -> "1.2 PFLOP"."""
+    return MISSING if flops is None else _with_prefix(flops, "FLOP")
+
+
+def _with_prefix(number: float, unit: str) -> str:
+    for factor, prefix in (
+        (1e18, "E"),
+        (1e15, "P"),
+        (1e12, "T"),
+        (1e9, "G"),
+        (1e6, "M"),
+        (1e3, "k"),
+    ):
+        if number >= factor:
+            return f"{number / factor:.1f} {prefix}{unit}"
+    return f"{number:.0f} {unit}"

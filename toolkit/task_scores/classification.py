@@ -115,7 +115,7 @@ def _by_class(names: list[str], labels: NDArray[np.int64], right: NDArray[np.boo
     present = [i for i in range(len(names)) if (labels == i).any()]
     return Breakdown(
         title="By class",
-        note="The share of a class's examples that are right (recall).",
+        note="The share of a class's examples that are right.",
         measure=ACCURACY,
         label="recall",
         names=[names[i] for i in present],

@@ -110,7 +110,7 @@ def measure_on(
 
 
 def length_parts(lengths: NDArray[np.int64]) -> tuple[list[str], list[NDArray[np.bool_]]]:
-    """Examples in four groups of about equal size by length: names such as "21 to 48", and masks.
+    """Examples in four groups of about equal size by length: names such as "21–48", and masks.
 
     Equal lengths stay together, so there may be fewer groups.
     """
@@ -120,7 +120,7 @@ def length_parts(lengths: NDArray[np.int64]) -> tuple[list[str], list[NDArray[np
     for number in np.unique(group):
         mask = group == number
         low, high = int(lengths[mask].min()), int(lengths[mask].max())
-        names.append(f"{low:,}" if low == high else f"{low:,} to {high:,}")
+        names.append(f"{low:,}" if low == high else f"{low:,}–{high:,}")
         masks.append(mask)
     return names, masks
 

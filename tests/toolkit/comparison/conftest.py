@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+import yaml
 
 REVIEWS = [
     "房间很干净，服务也好。",
@@ -41,7 +42,7 @@ def make_run(tmp_path: Path) -> Callable[..., Path]:
     """`make_run(title, labels, predictions, summary={...}, **columns)` -> run directory.
 
     `summary` is merged into a complete summary; `columns` replace those of test.parquet, None
-    leaves one out.
+    leaves one out. `config` and `metrics` (events) are written as config.yaml and metrics.jsonl.
     """
 
     def make(
@@ -50,6 +51,8 @@ def make_run(tmp_path: Path) -> Callable[..., Path]:
         predictions: Sequence[int],
         summary: dict[str, Any] | None = None,
         folder: str | None = None,
+        config: dict[str, Any] | None = None,
+        metrics: Sequence[dict[str, Any]] = (),
         **columns: Any,
     ) -> Path:
         labels, predictions = np.asarray(labels), np.asarray(predictions)
@@ -112,6 +115,11 @@ def make_run(tmp_path: Path) -> Callable[..., Path]:
         run.mkdir()
         text = json.dumps(merged(base, summary or {}), ensure_ascii=False)
         (run / "summary.json").write_text(text, encoding="utf-8")
+        if config is not None:
+            (run / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+        if metrics:
+            lines = "".join(json.dumps(event) + "\n" for event in metrics)
+            (run / "metrics.jsonl").write_text(lines, encoding="utf-8")
         probabilities = np.full((n, len(names)), 0.2 / max(1, len(names) - 1))
         probabilities[np.arange(n), np.clip(predictions, 0, len(names) - 1)] = 0.8
         table = {

@@ -6,7 +6,7 @@ from sklearn.metrics import f1_score
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from toolkit.compare import compare_runs
+from toolkit.comparison.compare import compare_runs
 from toolkit.errors import UserError
 
 N = 400
@@ -26,16 +26,19 @@ def test_two_runs_by_hand(make_run):
     a = make_run("A", LABELS, answers(320))
     comparison = compare_runs([b, a], draws=500)
     assert [row.title for row in comparison.rows] == ["A", "B"]
-    assert [row.accuracy.value for row in comparison.rows] == [0.8, 0.75]
+    assert [row.estimates["accuracy"].value for row in comparison.rows] == [0.8, 0.75]
     pair = comparison.pairs[0]
     assert (pair.counts.both_right, pair.counts.only_first) == (280, 40)
     assert (pair.counts.only_second, pair.counts.both_wrong) == (20, 60)
-    assert pair.p_value == pytest.approx(mcnemar([[280, 40], [20, 60]], exact=True).pvalue)
-    assert pair.p_holm == pair.p_value == comparison.rows[0].p_best_other
-    assert pair.interval.low < 0.05 < pair.interval.high
+    found = pair.deciding
+    assert found.p_examples == pytest.approx(mcnemar([[280, 40], [20, 60]], exact=True).pvalue)
+    assert (found.value, found.test) == (pytest.approx(0.05), "exact McNemar test")
+    assert found.over_seeds is None
+    assert pair.p_holm == found.p_value == found.p_examples == comparison.rows[0].p_best_other
+    assert found.interval.low < 0.05 < found.interval.high
     assert comparison.rows[0].significantly_best
     assert comparison.n == N
-    assert comparison.label_counts() == {"negative": 200, "positive": 200}
+    assert comparison.view.facts == ["Labels in the test set: negative 200, positive 200."]
     assert comparison.forced == comparison.cautions == []
 
 
@@ -45,11 +48,12 @@ def test_macro_f1_and_its_interval(make_run):
     runs = [make_run(str(i), LABELS, p) for i, p in enumerate(predictions)]
     comparison = compare_runs(runs, draws=500)
     expected = [f1_score(LABELS, p, average="macro") for p in predictions]
-    assert [row.macro_f1.value for row in comparison.rows] == pytest.approx(expected)
+    assert [row.estimates["macro_f1"].value for row in comparison.rows] == pytest.approx(expected)
     for row in comparison.rows:
-        assert row.macro_f1.interval.low < row.macro_f1.value < row.macro_f1.interval.high
-        assert 0.01 < row.macro_f1.standard_error < 0.03
-    difference = comparison.pairs[0].macro_f1_difference
+        found = row.estimates["macro_f1"]
+        assert found.interval.low < found.value < found.interval.high
+        assert 0.01 < found.standard_error < 0.03
+    difference = comparison.pairs[0].differences["macro_f1"]
     assert difference.value == pytest.approx(expected[0] - expected[1])
     assert difference.interval.low < difference.value < difference.interval.high
     again = compare_runs(runs, draws=500)
@@ -60,7 +64,7 @@ def test_holm_runs_over_all_pairs(make_run):
     rights = [330, 320, 300, 290]
     runs = [make_run(str(r), LABELS, answers(r, 15 * i)) for i, r in enumerate(rights)]
     comparison = compare_runs(runs, draws=50)
-    raw = [pair.p_value for pair in comparison.pairs]
+    raw = [pair.deciding.p_value for pair in comparison.pairs]
     assert len(raw) == 6
     expected = multipletests(raw, method="holm")[1]
     assert [pair.p_holm for pair in comparison.pairs] == pytest.approx(expected)
@@ -85,7 +89,7 @@ def test_equal_runs_are_a_tie_without_error(make_run):
         [make_run("A", LABELS, answers(300)), make_run("B", LABELS, answers(300))], draws=50
     )
     pair = comparison.pairs[0]
-    assert pair.p_value == 1.0
+    assert pair.deciding.p_value == 1.0
     assert pair.counts.difference == 0.0
     assert not pair.significant
 
@@ -114,9 +118,9 @@ def test_labels_in_another_order_are_matched_by_name(make_run):
     swapped = {"data": {"label_names": ["positive", "negative"]}}
     b = make_run("B", 1 - LABELS, 1 - answers(300, 40), swapped)
     comparison = compare_runs([a, b], draws=50)
-    assert comparison.rows[1].accuracy.value == 0.75
+    assert comparison.rows[1].estimates["accuracy"].value == 0.75
     assert comparison.pairs[0].counts.only_second == 20
-    assert comparison.aligned.label_names == ["negative", "positive"]
+    assert comparison.view.classes.names == ["negative", "positive"]
     assert any("matched by name" in caution for caution in comparison.cautions)
 
 
@@ -155,7 +159,6 @@ UNFAIR = {
         {"test": {"accuracy": {"value": 0.9}}},
         "reports a test accuracy of 0.9, its predictions give 0.750000",
     ),
-    "undefined accuracy": ({"test": {"accuracy": {"value": float("nan")}}}, "accuracy of nan"),
 }
 
 
@@ -171,6 +174,14 @@ def test_unfair_comparisons_are_refused_and_can_be_forced(make_run, kind):
     assert len(comparison.forced) == 1
     assert reason in comparison.forced[0]
     assert comparison.pairs[0].counts.only_first == 40
+
+
+def test_a_measure_that_is_no_number_is_refused_even_when_forced(make_run):
+    a = make_run("A", LABELS, answers(320))
+    for name, value in (("nan", float("nan")), ("none", None)):
+        b = make_run(name, LABELS, answers(300), {"test": {"accuracy": {"value": value}}})
+        for force in (False, True):
+            refused([a, b], "summary.json: test.accuracy is", "not a number", force=force)
 
 
 def test_versions_of_the_library_do_not_make_a_metric_another(make_run):
@@ -250,7 +261,7 @@ def test_learning_curve_joins_runs_of_the_same_method(make_run):
     (series,) = comparison.curve  # B was trained on one size only: no curve
     assert series.name == "A"
     assert [point.train_examples for point in series.points] == [500, 1000, 2000]
-    assert [point.accuracy.value for point in series.points] == [0.7, 0.75, 0.8]
+    assert [point.estimate.value for point in series.points] == [0.7, 0.75, 0.8]
     assert len(comparison.rows) == 2
     assert comparison.cautions == []
     assert comparison.curve_sizes() == [500, 1000, 2000]
@@ -269,8 +280,13 @@ def test_learning_curve_of_a_method_outside_the_table(make_run):
 
 def test_learning_curve_refuses_two_runs_at_one_place_and_unfair_ones(make_run):
     main = [make_run("A", LABELS, answers(320)), make_run("B", LABELS, answers(300))]
-    again = make_run("A", LABELS, answers(310), {"seed": 1}, folder="again")
-    refused(main, "two runs with 2,000 training examples", str(again), learning_curve=[again])
+    again = make_run("A", LABELS, answers(310), folder="again")
+    refused(
+        main,
+        "two runs with 2,000 training examples and seed 42",
+        str(again),
+        learning_curve=[again],
+    )
     unfair = smaller(make_run, "A", 500, 280, data={"train_examples": 500, "hashes": {"test": "z"}})
     refused(main, "content hashes", learning_curve=[unfair])
     lost = smaller(make_run, "A", 100, 280, data={"train_examples": None})

@@ -13,20 +13,23 @@ from rich.console import Console
 from scipy.stats import binomtest
 
 from toolkit.commands import compare as command
-from toolkit.compare import compare_runs
+from toolkit.comparison.compare import compare_runs
 from toolkit.errors import UserError
-from toolkit.report import (
-    as_document,
-    build_report,
-    print_comparison,
-    render_markdown,
-    wording,
-    write_report,
-)
-from toolkit.report.examples import LONGEST_TEXT, draw_examples
-from toolkit.report.markdown import escape
+from toolkit.report import as_blocks, as_json, build_report, print_report, wording, write_report
+from toolkit.report.examples import LONGEST_TEXT, group_examples
+from toolkit.report.markdown_blocks import render_markdown
 from toolkit.report.verdict import verdict
 from toolkit.stats import Interval
+from toolkit.task_scores.classification import ACCURACY
+from toolkit.task_scores.measures import Measure, Unit, exp_ratio
+
+BLEU = Measure("bleu", "BLEU", Unit.SCORE, exp_ratio)
+PERPLEXITY = Measure("perplexity", "perplexity", Unit.NUMBER, exp_ratio, higher_is_better=False)
+
+PICTURES = [
+    "accuracy.svg", "differences.svg", "confusion_matrices.svg", "breakdown_1.svg",
+    "breakdown_2.svg",
+]  # fmt: skip
 
 N = 2000
 LABELS = np.array([0, 1] * (N // 2))
@@ -56,22 +59,28 @@ def tie(make_run):
     ]
 
 
+def markdown_of(report) -> str:
+    return render_markdown(as_blocks(report))
+
+
 def test_a_tie_is_called_a_tie(tie):
     words = verdict(compare_runs(tie, draws=50))
-    assert words.headline.startswith("A tie: this test set of 2,000 examples cannot separate ")
+    assert words.headline.startswith(
+        "A tie in accuracy: this test set of 2,000 texts cannot separate "
+    )
     assert (
         "chinese-bert frozen (84.5%) from chinese-bert fine-tuned (84.3%) and TF-IDF (82.6%)."
         in (words.headline)
     )
     assert "0.2 points apart (95% interval −1.6 to 2.0)" in words.headline
-    assert re.search(r"would take about \d\d\d,000 test examples", words.headline)
+    assert re.search(r"would take about \d\d\d,000 test texts", words.headline)
     first, second = words.details
-    assert "exact McNemar p = 0.87, after Holm's adjustment over 3 pairs p = 0.87" in first
+    assert "exact McNemar test p = 0.87; after Holm's adjustment over 3 pairs p = 0.87" in first
     # 195 against 157 discordant pairs: below 0.05 alone, and not enough among three pairs.
     alone = binomtest(195, 195 + 157).pvalue
     assert alone < 0.05
-    assert f"p = {alone:.3f}, after Holm's adjustment over 3 pairs p = 0.097" in second
-    assert re.search(r"would take about \d,\d00 test examples", second)
+    assert f"p = {alone:.3f}; after Holm's adjustment over 3 pairs p = 0.097" in second
+    assert re.search(r"would take about \d,\d00 test texts", second)
     assert not any("is better than" in line for line in [words.headline, *words.details])
 
 
@@ -86,10 +95,10 @@ def test_a_win_is_called_a_win(make_run):
     words = verdict(compare_runs(runs, draws=50))
     assert words.headline == (
         "A (84.5%) is better than B (60.0%) by 24.5 points of accuracy (95% interval 22.6 to 26.4) "
-        "on 2,000 test examples."
+        "on 2,000 test texts."
     )
     assert words.details == [
-        "A against B: 24.5 points (95% interval 22.6 to 26.4; exact McNemar p < 0.001)."
+        "A against B: 24.5 points (95% interval 22.6 to 26.4; exact McNemar test p < 0.001)."
     ]
     third = make_run("C", LABELS, answers((1000, True), (1000, False)))
     words = verdict(compare_runs([*runs, third], draws=50))
@@ -117,50 +126,69 @@ def test_no_better_than_always_the_same_answer(make_run):
     runs = [make_run("A", labels, always), make_run("B", labels, worse)]
     report = build_report(compare_runs(runs, draws=50))
     assert report.verdict.details[-1] == (
-        "Always answering 'positive' would score 95.0% on this test set: no run is shown to be "
+        "Always answering 'positive' would score 95.0% on this test set: no method is shown to be "
         "better than that."
     )
-    assert "Labels in the test set: negative 100 and positive 1,900." in report.comparability[1]
-    assert "48.7% [" in render_markdown(report)  # macro F1 shows what accuracy hides
+    assert "- Labels in the test set: negative 100, positive 1,900.\n" in markdown_of(report)
+    assert "48.7%" in markdown_of(report)  # macro F1 shows what accuracy hides
 
 
 def sections(markdown: str) -> list[str]:
-    return re.findall(r"^#+ (.*)$", markdown, flags=re.MULTILINE)
+    return re.findall(r"^#+ (.*)$", without_code(markdown), flags=re.MULTILINE)
 
 
-def table_after(markdown: str, heading: str) -> list[list[str]]:
-    """Cells of the first table under a heading; a row with another width would show here."""
+def without_code(markdown: str) -> str:
+    return re.sub(r"^ *(```+|~~~+).*?^ *\1", "", markdown, flags=re.MULTILINE | re.DOTALL)
+
+
+def tables_after(markdown: str, heading: str) -> list[list[list[str]]]:
+    """Cells of the tables under a heading of level 2, their ruler left out."""
     part = markdown.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    lines = [line for line in part.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    tables: list[list[list[str]]] = [[]]
+    for line in part.splitlines():
+        if not line.startswith("|"):
+            tables += [[]] if tables[-1] else []
+        elif not re.fullmatch(r"[|:-]+", line.replace(" ", "")):
+            cells = re.split(r"(?<!\\)\|", line)[1:-1]
+            tables[-1].append([cell.strip() for cell in cells])
+    return [table for table in tables if table]
 
 
 def test_markdown_holds_everything_in_order(tie):
-    markdown = render_markdown(build_report(compare_runs(tie, draws=200), title="Sentiment *demo*"))
+    markdown = markdown_of(build_report(compare_runs(tie, draws=200), title="Sentiment *demo*"))
     assert sections(markdown) == [
         "Sentiment \\*demo\\*",
         "What was compared",
         "Results",
-        "Where they differ",
         "Statistics",
+        "Where they differ",
+        "Confusions",
+        "By class",
+        "By length of the text in characters",
         "Examples",
+        *[title for title in sections(markdown) if "right" in title or "wrong" in title],
+        "Hardest for all",
         "Reproduce",
+        "Data, hardware, versions and signatures",
     ]
-    results = table_after(markdown, "Results")
-    assert results[0][-1] == "p against the best other (Holm)"
-    assert {len(row) for row in results} == {7}
-    assert results[2][0] == "chinese-bert frozen"
-    assert results[2][1].startswith("84.5% [8")
-    assert results[2][3:] == ["117.7 M (21.4 M)", "214 s", "5,232", "0.87"]
-    assert results[4][5] == "–"
+    results, costs = tables_after(markdown, "Results")
+    assert results[0] == ["method", "accuracy", "macro F1", "p against the best other (Holm)"]
+    assert results[1][0] == "chinese-bert frozen"
+    assert results[1][1].startswith("84.5% ")
+    assert "[82.8, 86.0]" in markdown.replace("\\", "")
+    assert results[1][3] == "0.87"
+    assert costs[0] == ["method", "parameters", "training time", "tokens/s"]
+    assert costs[1][1:] == ["117.7 M (21.4 M trained)", "214 s", "5,232"]
+    assert costs[3][3] == "–"
     assert "**" not in "".join(cell for row in results for cell in row)
-    assert "p is adjusted by Holm over all 3 pairs. Bold marks the best accuracy" in markdown
+    assert "p is adjusted by Holm over all 3 pairs. Bold marks the highest accuracy" in markdown
     assert markdown.count("significantly better than every other (p below 0.05)") == 1
-    assert markdown.count("- Training time counts the training steps") == 1
-    assert table_after(markdown, "Where they differ")[2][2:] == ["1,528", "162", "158", "152"]
-    statistics = table_after(markdown, "Statistics")
-    assert statistics[2][0] == "chinese-bert frozen − chinese-bert fine-tuned"
-    assert statistics[2][2:4] == ["0.87", "0.87"]
+    assert markdown.count("Training time counts the training steps") == 1
+    counts = tables_after(markdown, "Where they differ")[0]
+    assert counts[1][2:] == ["1,528", "162", "158", "152"]
+    (statistics,) = tables_after(markdown, "Statistics")
+    assert statistics[1][0] == "chinese-bert frozen − chinese-bert fine-tuned"
+    assert statistics[1][2:4] == ["0.87", "0.87"]
     reproduce = markdown.split("## Reproduce")[1]
     assert "accelerate launch recipes/bert_sentiment.py --method 'TF-IDF'" in reproduce
     for fact in ("c" * 64, "2.14.1", "fp32", "accuracy\\|n:2000"):
@@ -169,13 +197,28 @@ def test_markdown_holds_everything_in_order(tie):
 
 def test_the_significantly_best_is_bold(make_run):
     runs = [make_run("A", LABELS, FROZEN), make_run("B", LABELS, WEAK)]
-    markdown = render_markdown(build_report(compare_runs(runs, draws=50)))
-    results = table_after(markdown, "Results")
-    assert results[2][0] == "**A**"
-    assert results[2][1].startswith("**84.5%")
-    assert results[3][0] == "B"
+    markdown = markdown_of(build_report(compare_runs(runs, draws=50)))
+    results = tables_after(markdown, "Results")[0]
+    assert results[1][0] == "**A**"
+    assert results[1][1].startswith("**84.5%**")
+    assert results[2][0] == "B"
     assert results[0][-1] == "p against the best other"  # one pair: nothing was adjusted
-    assert "\n\nBold marks the best accuracy, and only when it is significantly" in markdown
+
+
+def test_classes_and_lengths_are_told_apart(make_run):
+    texts = ["长" * (1 + row % 40) for row in range(N)]
+    only_positive = np.ones(N, dtype=int)
+    runs = [
+        make_run("A", LABELS, FROZEN, text=texts),
+        make_run("B", LABELS, only_positive, text=texts),
+    ]
+    markdown = markdown_of(build_report(compare_runs(runs, draws=50)))
+    _, by_class, by_length = tables_after(markdown, "Where they differ")[:3]
+    assert by_class[0] == ["", "examples", "A", "B"]
+    assert by_class[1] == ["negative", "1,000", "84.5%", "0.0%"]
+    assert by_class[2] == ["positive", "1,000", "84.5%", "100.0%"]
+    assert [row[0] for row in by_length[1:]] == ["1–10", "11–20", "21–30", "31–40"]
+    assert all(row[1] == "500" for row in by_length[1:])
 
 
 def test_a_forced_report_carries_a_banner(make_run):
@@ -184,9 +227,10 @@ def test_a_forced_report_carries_a_banner(make_run):
         make_run("B", LABELS, WEAK, {"data": {"hashes": {"test": "f" * 64}}}),
     ]
     comparison = compare_runs(runs, force=True, draws=50)
-    markdown = render_markdown(build_report(comparison))
-    top = markdown.split("\n\n")[1]
-    assert top.startswith("> **Warning: this comparison was forced")
+    markdown = markdown_of(build_report(comparison))
+    top = markdown.split("A (84.5%) is better than")[0]
+    assert "Warning:" in top
+    assert "this comparison was forced" in top
     assert "content hashes" in top
     assert "All runs were tested on the same" not in markdown
     assert "forced" in printed(comparison).lower()
@@ -201,54 +245,69 @@ def test_what_others_wrote_cannot_break_the_markdown(make_run):
         make_run(nasty, labels, labels, summary, folder="1", text=[nasty] * n),
         make_run("B", labels, 1 - labels, summary, folder="2", text=[nasty] * n),
     ]
-    markdown = render_markdown(build_report(compare_runs(runs, draws=50), title=nasty))
-    assert "<script>" not in markdown
+    markdown = markdown_of(build_report(compare_runs(runs, draws=50), title=nasty))
+    assert "<script>" not in without_code(markdown)
     assert sections(markdown)[1] == "What was compared"
     for heading in ("Results", "Where they differ", "Statistics"):
-        assert len({len(row) for row in table_after(markdown, heading)}) == 1
-    assert markdown.count("~~~\n") == 4
-    assert escape(nasty) == (
-        r"\*a\* \| b &lt;script&gt;&amp;amp; \`c\` \[d\](e) \$x\$ \~\~f\~\~ \# g"
-    )
+        for table in tables_after(markdown, heading):
+            assert len({len(row) for row in table}) == 1
 
 
-def test_examples_are_drawn_by_chance_with_some_disagreement(tie):
+def test_examples_show_who_is_right_where(tie):
     comparison = compare_runs(tie, draws=50)
-    draw = draw_examples(comparison)
-    assert len({example.id for example in draw.examples}) == 5
-    assert sum(len({a.label for a in example.answers}) > 1 for example in draw.examples) >= 2
-    assert draw == draw_examples(comparison)
-    assert draw != draw_examples(comparison, seed=1)
-    differ = sum(len(set(row)) > 1 for row in zip(FROZEN, TUNED, CLASSIC, strict=True))
-    assert f"2 from the {differ:,} examples on which the runs give different answers" in draw.how
-    for example in draw.examples:
-        row = int(example.id.split("-")[1])
-        assert example.label == ["negative", "positive"][LABELS[row]]
-        given = [["negative", "positive"][p[row]] for p in (FROZEN, TUNED, CLASSIC)]
-        assert [answer.label for answer in example.answers] == given
-        assert [answer.right for answer in example.answers] == [g == example.label for g in given]
-        assert all(answer.confidence == pytest.approx(0.8) for answer in example.answers)
+    groups = group_examples(comparison)
+    assert [(group.title.split(" is right")[0], group.size) for group in groups] == [
+        ("Only chinese-bert frozen", 162),
+        ("Only chinese-bert fine-tuned", 158),
+        ("Both are wrong", 152),
+        ("Both are right", 1528),
+        ("Hardest for all", None),
+    ]
+    assert groups == group_examples(comparison)
+    assert groups != group_examples(comparison, seed=1)
+    assert groups[0].how == "3 of 162, drawn by chance (seed 0), not picked."
+    for group, right in zip(groups, [(1, 0), (0, 1), (0, 0), (1, 1)], strict=False):
+        assert len(group.examples) == 3
+        for example in group.examples:
+            row = int(example.id.split("-")[1])
+            assert example.truth == ["negative", "positive"][LABELS[row]]
+            given = [["negative", "positive"][p[row]] for p in (FROZEN, TUNED, CLASSIC)]
+            assert [answer.text for answer in example.answers] == given
+            assert [answer.right for answer in example.answers[:2]] == list(map(bool, right))
+            assert all(answer.confidence == pytest.approx(0.8) for answer in example.answers)
 
 
-def test_examples_of_small_sets_and_of_runs_that_agree(make_run):
+def test_the_hardest_have_the_highest_loss(make_run):
+    labels = np.array([0, 1] * 10)
+    probabilities = np.full((20, 2), 0.5)
+    probabilities[7] = [0.9, 0.1]  # label 1
+    probabilities[4] = [0.2, 0.8]  # label 0
+    predictions = np.where(np.isin(np.arange(20), (4, 7)), 1 - labels, labels)
+    runs = [make_run(name, labels, predictions, probabilities=list(probabilities)) for name in "AB"]
+    hardest = group_examples(compare_runs(runs, draws=50))[-1]
+    assert hardest.title == "Hardest for all"
+    assert [example.id for example in hardest.examples[:2]] == ["id-7", "id-4"]
+    assert hardest.examples[0].answers[0].loss == pytest.approx(-np.log(0.1))
+
+
+def test_long_texts_are_shortened(make_run):
     labels = np.array([0, 1, 1])
     runs = [make_run(name, labels, labels, text=["长" * 500] * 3) for name in "AB"]
-    draw = draw_examples(compare_runs(runs, draws=50))
-    assert len(draw.examples) == 3
-    assert "0 from the 0 examples" in draw.how
-    assert len(draw.examples[0].shown) == LONGEST_TEXT
-    assert draw.examples[0].shown.endswith("长…")
+    (both_right, hardest) = group_examples(compare_runs(runs, draws=50))
+    assert both_right.title == "Both are right"
+    assert len(hardest.examples[0].shown) == LONGEST_TEXT
+    assert hardest.examples[0].shown.endswith("长…")
 
 
 def test_texts_can_be_left_out(tie, make_run):
     comparison = compare_runs(tie, draws=50)
     report = build_report(comparison, show_examples=False)
-    for written in (render_markdown(report), json.dumps(as_document(report), ensure_ascii=False)):
+    for written in (markdown_of(report), json.dumps(as_json(report), ensure_ascii=False)):
         assert "房间" not in written
         assert "id-" not in written
         assert "left out of this report on request" in written
     bare = [make_run(name, LABELS, FROZEN, text=None) for name in "AB"]
-    assert "recorded no test texts" in render_markdown(build_report(compare_runs(bare, draws=50)))
+    assert "recorded no test texts" in markdown_of(build_report(compare_runs(bare, draws=50)))
 
 
 def test_learning_curve_has_a_picture_and_a_table(tie, make_run, tmp_path):
@@ -259,18 +318,19 @@ def test_learning_curve_has_a_picture_and_a_table(tie, make_run, tmp_path):
     changes["command"] = "python classic.py --train-size 500"
     smaller = make_run("TF-IDF", LABELS, WEAK, changes, folder="smaller")
     comparison = compare_runs(tie, learning_curve=[smaller], draws=50)
-    path = write_report(build_report(comparison), tmp_path / "out")
-    table = table_after(path.read_text(encoding="utf-8"), "Learning curve")
+    write_report(build_report(comparison), tmp_path / "out")
+    markdown = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    (table,) = tables_after(markdown, "Learning curve")
     assert table[0] == ["training examples", "TF-IDF"]
-    assert [row[0] for row in table[2:]] == ["500", "2,000"]
-    assert table[2][1].startswith("60.0% [")
-    assert table[3][1].startswith("82.6% [")
-    assert "python classic.py --train-size 500" in path.read_text(encoding="utf-8")
+    assert [row[0] for row in table[1:]] == ["500", "2,000"]
+    assert table[1][1].startswith("60.0% ")
+    assert table[2][1].startswith("82.6% ")
+    assert "python classic.py --train-size 500" in markdown
     assert (tmp_path / "out" / "learning_curve.svg").is_file()
     # A later report without a curve must not leave the old picture lying about.
     write_report(build_report(compare_runs(tie, draws=50)), tmp_path / "out")
-    names = sorted(file.name for file in (tmp_path / "out").iterdir())
-    assert names == ["accuracy.svg", "report.json", "report.md"]
+    names = {file.name for file in (tmp_path / "out").iterdir()}
+    assert names == {*PICTURES, "report.html", "report.json", "report.md"}
 
 
 def test_document_is_strict_json_with_the_numbers_of_the_report(make_run):
@@ -279,14 +339,23 @@ def test_document_is_strict_json_with_the_numbers_of_the_report(make_run):
         make_run("B", LABELS, TUNED),
     ]
     comparison = compare_runs(runs, draws=200)
-    document = json.loads(json.dumps(as_document(build_report(comparison)), allow_nan=False))
-    assert document["runs"][0]["accuracy"]["value"] == 0.845
-    assert document["runs"][0]["training"]["loss"] is None
-    assert document["pairs"][0]["p_mcnemar_exact"] == comparison.pairs[0].p_value
-    assert document["pairs"][0]["counts"]["only_first_right"] == 162
+    document = json.loads(json.dumps(as_json(build_report(comparison)), allow_nan=False))
+    best = document["methods"][0]
+    assert best["estimates"]["accuracy"]["value"] == 0.845
+    assert best["estimates"]["accuracy"]["interval"]["method"] == "wilson 95%"
+    assert best["values_by_seed"]["accuracy"] == [0.845]
+    assert best["runs"][0]["training"]["loss"] is None
+    (pair,) = document["pairs"]
+    found = comparison.pairs[0].differences["accuracy"]
+    assert pair["differences"]["accuracy"]["p_examples"] == found.p_examples
+    assert pair["differences"]["accuracy"]["test"] == "exact McNemar test"
+    assert pair["counts"]["only_first"] == 162
     assert document["verdict"]["headline"].startswith("A tie")
-    assert len(document["examples"]["examples"]) == 5
-    assert document["test_set"]["label_counts"] == {"negative": 1000, "positive": 1000}
+    assert len(document["examples"]) == 5
+    assert document["measures"][0]["decides"]
+    assert document["comparability"]["statements"][1] == (
+        "Labels in the test set: negative 1,000, positive 1,000."
+    )
 
 
 def test_many_runs_show_the_pairs_with_the_best(make_run):
@@ -294,14 +363,14 @@ def test_many_runs_show_the_pairs_with_the_best(make_run):
         make_run(str(i), LABELS, np.roll(FROZEN, i) if i else FROZEN, folder=f"r{i}")
         for i in range(0, 14, 2)
     ]
-    markdown = render_markdown(build_report(compare_runs(runs, draws=50)))
-    assert len(table_after(markdown, "Where they differ")) == 2 + 6
+    markdown = markdown_of(build_report(compare_runs(runs, draws=50)))
+    assert len(tables_after(markdown, "Where they differ")[0]) == 1 + 6
     assert "all 21 pairs are in report.json" in markdown
 
 
 def printed(comparison, width: int = 100) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    print_comparison(comparison, console)
+    print_report(build_report(comparison), console)
     return console.file.getvalue()
 
 
@@ -310,7 +379,9 @@ def test_terminal_table(tie, width):
     text = printed(compare_runs(tie, draws=50), width)
     for word in ("84.5%", "[82.8, 86.0]", "117.7 M", "(21.4 M)", "0.87", "Holm over 3 pairs"):
         assert word in text
-    assert "A tie: this test set of 2,000 examples cannot separate" in " ".join(text.split())
+    assert "A tie in accuracy: this test set of 2,000 texts cannot separate" in " ".join(
+        text.split()
+    )
     assert max(len(line) for line in text.splitlines()) <= width
 
 
@@ -330,9 +401,10 @@ def test_the_command_writes_what_was_asked_for(tie, tmp_path, monkeypatch, capsy
     assert f"toolkit compare {' '.join(map(str, runs))} --output out --title '演示'" in markdown
     assert str(tmp_path) not in markdown
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert report.pop("pictures") == PICTURES
     assert report == json.loads((tmp_path / "a" / "b.json").read_text(encoding="utf-8"))
     out = capsys.readouterr().out
-    assert out.rstrip().endswith("report.md")
+    assert out.rstrip().endswith("report.html")
     assert "A tie" in out
 
 
@@ -368,7 +440,29 @@ def test_comparing_does_not_load_torch(tie):
         (wording.points(0.01), "1.0 point"),
         (wording.points(-0.0123), "−1.2 points"),
         (wording.points(-0.00001), "0.0 points"),
-        (wording.interval_in_points(Interval(-0.014, 0.017, "")), "−1.4 to 1.7"),
+        (wording.difference_interval(ACCURACY, Interval(-0.014, 0.017, "")), "−1.4 to 1.7"),
+        (wording.difference_brackets(ACCURACY, Interval(-0.014, 0.017, "")), "[−1.4, 1.7]"),
+        (wording.value(ACCURACY, 0.8432), "84.3%"),
+        (wording.brackets(ACCURACY, Interval(0.826, 0.8592, "")), "[82.6, 85.9]"),
+        (wording.difference(ACCURACY, 0.0188), "1.9 points"),
+        (wording.value(BLEU, 31.27), "31.3"),
+        (wording.difference(BLEU, -0.84), "−0.8 points"),
+        (wording.difference(BLEU, 1.0), "1.0 point"),
+        (wording.value(PERPLEXITY, 484.21), "484.2"),
+        (wording.value(PERPLEXITY, 12_345.6), "12,346"),
+        (wording.value(PERPLEXITY, 1.5), "1.500"),
+        (wording.value(PERPLEXITY, float("inf")), "infinite"),
+        (wording.value(PERPLEXITY, float("nan")), "–"),
+        (wording.difference(PERPLEXITY, -12.5), "−12.50"),
+        (wording.advantage_interval(PERPLEXITY, Interval(-3.0, -1.0, "")), "1.000 to 3.000"),
+        (wording.advantage_interval(ACCURACY, Interval(0.01, 0.03, "")), "1.0 to 3.0"),
+        (wording.size(2**30 * 1.5), "1.50 GiB"),
+        (wording.size(50 * 2**20), "50 MiB"),
+        (wording.size(None), "–"),
+        (wording.energy(7384.2), "7.4 kJ"),
+        (wording.energy(312.4), "312 J"),
+        (wording.operations(1.234e15), "1.2 PFLOP"),
+        (wording.capitalised("macro F1"), "Macro F1"),
         (wording.p_value(0.0576), "0.058"),
         (wording.p_value(0.8213), "0.82"),
         (wording.p_equals(1e-9), "p < 0.001"),
@@ -390,3 +484,21 @@ def test_comparing_does_not_load_torch(tie):
 )
 def test_wording(written, expected):
     assert written == expected
+
+
+def test_the_distance_from_a_published_number(make_run):
+    published = {
+        "metric": "accuracy", "value": 0.9, "split": "validation", "dataset": "d",
+        "setting": "ten times the labels", "source": "arXiv:0000.00000, table 1",
+    }  # fmt: skip
+    summary = {"published": published, "validation": {"accuracy": {"value": 0.87}}}
+    other = {"published": published | {"metric": "bleu"}}
+    runs = [make_run("A", LABELS, FROZEN, summary), make_run("B", LABELS, WEAK, other)]
+    report = build_report(compare_runs(runs, draws=50))
+    (found,) = report.published
+    assert found.distance == pytest.approx(-0.03)
+    row = tables_after(markdown_of(report), "Reproduce")[0][1]
+    assert row == [
+        "A", "validation", "87.0%", "90.0%", "−3.0 points", "ten times the labels",
+        "arXiv:0000.00000, table 1",
+    ]  # fmt: skip

@@ -106,9 +106,9 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         return folder / "report.md"
 
     for name, fake in (
-        ("compare.compare_runs", compare_runs),
+        ("comparison.compare.compare_runs", compare_runs),
         ("report.build_report", build_report),
-        ("report.print_comparison", lambda comparison, console: None),
+        ("report.print_report", lambda report, console: None),
         ("report.write_report", write_report),
     ):
         monkeypatch.setattr(f"toolkit.{name}", fake)

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 import toolkit.cli
-import toolkit.compare
+import toolkit.comparison.compare
 import toolkit.experiment.session
 from toolkit.errors import UserError
 from toolkit.experiment import Settings, load_experiment, load_experiments, run_experiments
@@ -103,7 +103,7 @@ def test_a_method_that_lost_a_seed_is_compared_with_the_others_and_the_report_sa
     assert conduct(lab.save(content)) == 1
     comparison = lab.compared[0]
     assert [comparison.methods[path] for path in comparison.paths] == [
-        "a", "a", "a", "the unlucky", "the unlucky",
+        "a", "a", "a", "b", "b",
     ]  # fmt: skip
     command = "accelerate launch recipes/fake.py --outcome=fails"
     missing = comparison.report.missing
@@ -227,13 +227,13 @@ def test_several_files_have_one_summary_and_share_their_runs(
 def test_a_comparison_that_is_refused_costs_no_other_report(
     lab: Any, cells: Cells, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    compare = toolkit.compare.compare_runs
+    compare = toolkit.comparison.compare.compare_runs
 
     def refuse_once(paths: Any, **named: Any) -> Any:
-        monkeypatch.setattr("toolkit.compare.compare_runs", compare)
+        monkeypatch.setattr("toolkit.comparison.compare.compare_runs", compare)
         raise UserError("other test examples")
 
-    monkeypatch.setattr("toolkit.compare.compare_runs", refuse_once)
+    monkeypatch.setattr("toolkit.comparison.compare.compare_runs", refuse_once)
     one = lab.save({"cells": {"a": cells(1), "b": cells(2)}}, "one")
     two = lab.save({"cells": {"a": cells(1), "b": cells(3)}}, "two")
     assert conduct(one, two) == 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from toolkit.plots import Band, Series, figure_as_svg, learning_curve, seed_curves
+from toolkit.plots import COLOURS, Band, Series, figure_as_svg, learning_curve, seed_curves
 
 NAMES = ("full fine-tuning", "冻结的中文特征加逻辑回归，在一万三千条酒店、图书与电子产品评论上训练")
 
@@ -170,3 +170,14 @@ def test_what_does_not_fit_together_is_refused():
         Band("A", [0, 1], [0, 1], [0, 1], [0, 1, 2], 3)
     with pytest.raises(ValueError, match="0 runs"):
         Band("A", [0], [0], [0], [0], 0)
+
+
+def test_a_line_may_have_the_look_of_another_place():
+    """So that a method looks the same in every picture, whoever is missing there."""
+    bands = [Band("B", [1, 2], [1, 2], [1, 2], [1, 2], 1, number=1)]
+    axes = seed_curves(bands, "x", "y").axes[0]
+    assert {line.get_color() for line in axes.lines} == {COLOURS[1]}
+    figure = learning_curve([Series("B", [1, 2], [0.1, 0.2], number=1)], "test F1", percent=False)
+    assert figure.axes[0].lines[0].get_color() == COLOURS[1]
+    assert figure.axes[0].get_ylabel() == "test F1"
+    assert figure.axes[0].yaxis.get_major_formatter()(0.25) == "0.25"

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from toolkit.comparison.saved_run import load_run
 from toolkit.errors import UserError
-from toolkit.run_results import load_run
 
 LABELS = [0, 1, 1, 0]
 ANSWERS = [0, 1, 0, 0]
@@ -18,9 +18,11 @@ def test_a_good_run_is_read(make_run):
     assert run.train_examples == 2000
     assert run.data_hash("test") == "c" * 64
     assert run.test.ids == ["id-0", "id-1", "id-2", "id-3"]
-    assert run.test.labels.tolist() == LABELS
-    assert run.test.predictions.tolist() == ANSWERS
-    assert run.test.confidence == pytest.approx([0.8] * 4)
+    names = ["negative", "positive"]
+    assert run.test.truth == [names[label] for label in LABELS]
+    assert run.test.fields["prediction"].tolist() == [names[answer] for answer in ANSWERS]
+    assert run.test.fields["confidence"] == pytest.approx([0.8] * 4)
+    assert run.test.fields["truth_probability"] == pytest.approx([0.8, 0.8, 0.2, 0.8])
     assert run.section("nothing") == {}
 
 
@@ -29,15 +31,15 @@ def test_unknown_keys_and_missing_extras_are_tolerated(make_run):
     folder = make_run("A", LABELS, ANSWERS, changes, text=None, probabilities=None, loss=None)
     run = load_run(folder)
     assert run.run_id == "A"
-    assert run.test.texts is None
+    assert run.test.inputs is None
     assert run.train_examples is None
     assert run.data_hash("test") is None
-    assert np.isnan(run.test.confidence).all()
+    assert set(run.test.fields) == {"prediction"}
 
 
 def test_an_empty_text_stays_an_empty_text(make_run):
     run = load_run(make_run("A", LABELS, ANSWERS, text=["a", "", None, "NA"]))
-    assert run.test.texts == ["a", "", "", "NA"]
+    assert run.test.inputs == ["a", "", "", "NA"]
 
 
 def refused(folder, *parts):
@@ -70,18 +72,18 @@ def test_damaged_summaries(make_run, text, parts):
     refused(folder, str(folder / "summary.json"), *parts)
 
 
-@pytest.mark.parametrize(
-    "task", ["translation", "language-modeling", "question-answering", "token-classification"]
-)
-def test_runs_of_other_tasks_say_that_they_are_not_compared_yet(make_run, task):
-    """They have no labels of classes, another table of predictions, or none."""
-    folder = make_run("A", LABELS, ANSWERS)
-    (folder / "summary.json").write_text(f'{{"schema_version": 1, "title": "A", "task": "{task}"}}')
+def test_a_task_that_nobody_compares_is_named(make_run):
+    folder = make_run("A", LABELS, ANSWERS, {"task": "speech-recognition"})
     refused(
         folder,
-        f"{folder} solves the task '{task}'.",
-        "Only runs of text-classification and image-classification can be compared so far",
+        f"{folder} solves the task 'speech-recognition', which this version cannot compare",
+        "text-classification, ",
     )
+
+
+def test_a_run_without_measured_values(make_run):
+    folder = make_run("A", LABELS, ANSWERS, {"test": None})
+    refused(folder, "summary.json: 'test' should be a dict, found None")
 
 
 def test_a_summary_that_is_not_text(make_run):

@@ -1,0 +1,1 @@
+"""Comparing finished runs on the same test examples: alignment, methods, pairs, curves."""

@@ -1,0 +1,257 @@
+"""Compare finished runs example by example: which method is better, by how much, is it certain?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from toolkit import stats
+from toolkit.comparison.alignment import AlignedRuns, align
+from toolkit.comparison.cautions import cautions_about, same_speed_conditions
+from toolkit.comparison.learning_curve import CurveSeries, curve_series
+from toolkit.comparison.methods import Method, group_into_methods
+from toolkit.comparison.outside import load_outside
+from toolkit.comparison.pairs import Pair, all_pairs, answers_alike
+from toolkit.comparison.saved_run import SavedRun, load_run
+from toolkit.comparison.scores import Scores, score_runs
+from toolkit.errors import UserError
+from toolkit.stats import Estimate, Interval, seed_interval
+from toolkit.task_scores.measures import Measure
+from toolkit.task_scores.view import TaskView
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method in the table. Rows are numbered by the measure that decides, the best first.
+
+    Args:
+        estimates: by measure: the mean over seeds, with its interval over test examples.
+        values: by measure, one per seed.
+        over_seeds: t interval of the deciding measure's mean over seeds; None for fewer than two
+            seeds, or where the seed changes nothing.
+        seed_matters: False where several seeds gave the same answers.
+    """
+
+    method: Method
+    estimates: dict[str, Estimate]
+    values: dict[str, list[float]]
+    over_seeds: Interval | None
+    seed_matters: bool
+    best_other: int
+    p_best_other: float
+    significantly_best: bool
+
+    @property
+    def title(self) -> str:
+        """The method's name in tables."""
+        return self.method.title
+
+    @property
+    def run(self) -> SavedRun:
+        """The first of its runs: what seeds have in common can be read there."""
+        return self.method.runs[0]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything a report is made of.
+
+    `aligned` holds all compared runs on the same examples; a method's `places` say which are its
+    own. `forced` are the reasons that a forced comparison overrode, `cautions` what a reader must
+    know. `target` is the validation value that times are taken to, where one was asked for.
+    """
+
+    rows: list[Row]
+    pairs: list[Pair]
+    aligned: AlignedRuns
+    curve: list[CurveSeries]
+    forced: list[str]
+    cautions: list[str]
+    bootstrap_draws: int
+    bootstrap_seed: int
+    target: float | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of test examples all runs share."""
+        return len(self.aligned.ids)
+
+    @property
+    def view(self) -> TaskView:
+        """The task's measures on those examples."""
+        return self.aligned.view
+
+    @property
+    def primary(self) -> Measure:
+        """The measure that decides."""
+        return self.view.primary
+
+    @property
+    def runs(self) -> list[SavedRun]:
+        """All runs in the table, method by method."""
+        return [run for row in self.rows for run in row.method.runs]
+
+    @property
+    def same_speed_conditions(self) -> bool:
+        """Whether training times and speeds of the runs in the table may be ranked."""
+        return same_speed_conditions(self.runs)
+
+    @property
+    def several_seeds(self) -> bool:
+        """Whether any method was run with more than one seed."""
+        return any(len(row.method.runs) > 1 for row in self.rows)
+
+    def pair(self, one: int, other: int) -> Pair:
+        """The comparison of two rows, whichever is the better one."""
+        return next(pair for pair in self.pairs if {pair.first, pair.second} == {one, other})
+
+    def further_curve_runs(self) -> list[SavedRun]:
+        """Runs that are on the learning curve but not in the table."""
+        in_table = {run.folder for run in self.runs}
+        runs = [run for line in self.curve for point in line.points for run in point.runs]
+        return [run for run in runs if run.folder not in in_table]
+
+    def curve_sizes(self) -> list[int]:
+        """Numbers of training examples on the learning curve, rising."""
+        return sorted({point.train_examples for line in self.curve for point in line.points})
+
+
+def compare_runs(
+    paths: Sequence[str | Path],
+    learning_curve: Sequence[str | Path] = (),
+    force: bool = False,
+    draws: int = stats.BOOTSTRAP_DRAWS,
+    seed: int = 0,
+    titles: Mapping[Path, str] | None = None,
+    methods: Mapping[Path, str] | None = None,
+    predictions: Mapping[str, Path] | None = None,
+    target: float | None = None,
+) -> Comparison:
+    """Compare two or more methods that were tested on the same examples.
+
+    Args:
+        paths: run directories. Runs that differ by their seed only are one method.
+        learning_curve: further runs of the same methods with other numbers of training examples;
+            they appear in the learning curve only, with the compared runs as one point each.
+        force: compare what cannot be compared fairly (see `toolkit.comparison.alignment.align`).
+        draws: of the bootstrap, whose seed is `seed`.
+        titles: replaces the runs' own, by folder.
+        methods: the name of the method a run is a seed of, by folder, where that is known.
+        predictions: files with the predictions of other systems, by title.
+        target: validation value of the selecting metric to take times to.
+
+    Raises:
+        UserError: a run cannot be read, the comparison would be unfair, or there is less than two
+            methods.
+    """
+    compared, others = _load(paths, learning_curve, titles or {}, predictions or {})
+    by_folder = {folder.resolve(): name for folder, name in (methods or {}).items()}
+    groups, notes = group_into_methods(compared, by_folder)
+    if len(groups) < 2:
+        raise UserError(
+            "A comparison needs at least two methods; the given runs are seeds of one: "
+            + ", ".join(str(run.folder) for run in compared)
+        )
+    aligned = align([*compared, *others], force)
+    scores = score_runs(aligned.view, len(compared) + len(others), draws, seed)
+    ordered = _best_first(groups, scores[aligned.view.primary.key])
+    pairs = all_pairs(ordered, scores, aligned.view)
+    rows = [_row(place, ordered, scores, pairs, aligned.view) for place in range(len(ordered))]
+    return Comparison(
+        rows=rows,
+        pairs=pairs,
+        aligned=aligned,
+        curve=curve_series(ordered, others, scores[aligned.view.primary.key], aligned.view),
+        forced=aligned.reasons,
+        cautions=[*aligned.notes, *notes, *cautions_about(ordered, aligned.view)],
+        bootstrap_draws=draws,
+        bootstrap_seed=seed,
+        target=target,
+    )
+
+
+def _load(
+    paths: Sequence[str | Path],
+    learning_curve: Sequence[str | Path],
+    titles: Mapping[Path, str],
+    predictions: Mapping[str, Path],
+) -> tuple[list[SavedRun], list[SavedRun]]:
+    """The runs to be compared, and further ones of the learning curve, under their titles."""
+    folders = _distinct(paths)
+    if not folders or len(folders) + len(predictions) < 2:
+        raise UserError(
+            f"A comparison needs at least two runs, found {len(folders) + len(predictions)}, "
+            f"{len(folders)} of them run directories."
+        )
+    given = {folder.resolve(): title for folder, title in titles.items()}
+    compared = [_titled(load_run(folder), given) for folder in folders]
+    compared += [load_outside(path, title, compared[0]) for title, path in predictions.items()]
+    already = {folder.resolve() for folder in folders}
+    others = [
+        _titled(load_run(folder), given)
+        for folder in _distinct(learning_curve, allow_repeats=True)
+        if folder.resolve() not in already
+    ]
+    return compared, others
+
+
+def _distinct(paths: Sequence[str | Path], allow_repeats: bool = False) -> list[Path]:
+    seen: dict[Path, Path] = {}
+    for path in map(Path, paths):
+        if path.resolve() in seen and not allow_repeats:
+            raise UserError(f"The run {path} was given twice; a run cannot be its own rival.")
+        seen.setdefault(path.resolve(), path)
+    return list(seen.values())
+
+
+def _titled(run: SavedRun, titles: Mapping[Path, str]) -> SavedRun:
+    """The run under the title that the caller gave it, else under its own."""
+    title = titles.get(run.folder.resolve(), run.title)
+    return replace(run, summary=run.summary | {"title": title})
+
+
+def _best_first(methods: Sequence[Method], scores: Scores) -> list[Method]:
+    sign = 1 if scores.measure.higher_is_better else -1
+    values = [sign * float(scores.values[method.places].mean()) for method in methods]
+    return [methods[place] for place in np.argsort(-np.array(values), kind="stable")]
+
+
+def _row(
+    place: int,
+    methods: Sequence[Method],
+    scores: dict[str, Scores],
+    pairs: Sequence[Pair],
+    view: TaskView,
+) -> Row:
+    method = methods[place]
+    alike = answers_alike(method, view)
+    estimates, values = {}, {}
+    for key, found in scores.items():
+        values[key] = found.values[method.places].tolist()
+        estimates[key] = _estimate(method, found, alike)
+    best_other = 1 if place == 0 else 0
+    against_best = next(p for p in pairs if {p.first, p.second} == {place, best_other})
+    own = values[view.primary.key]
+    return Row(
+        method=method,
+        estimates=estimates,
+        values=values,
+        over_seeds=None if len(own) < 2 or alike else seed_interval(own),
+        seed_matters=len(own) < 2 or not alike,
+        best_other=best_other,
+        p_best_other=against_best.p_holm,
+        significantly_best=place == 0 and all(p.significant for p in pairs if p.first == 0),
+    )
+
+
+def _estimate(method: Method, scores: Scores, alike: bool) -> Estimate:
+    """Mean over seeds with its interval over examples; Wilson's for a share of one run."""
+    interval, error = stats.bootstrap_interval(scores.draws[method.places].mean(axis=0))
+    value = float(scores.values[method.places].mean())
+    if scores.measure.counts_right and alike:
+        n = scores.n
+        return Estimate(value, stats.wilson_interval(round(value * n), n))
+    return Estimate(value, interval, error)

@@ -1,0 +1,98 @@
+"""What runs logged while they trained: curves against steps, seconds and joules."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.comparison.saved_run import SavedRun
+
+AXES = ("step", "seconds", "joules")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A logged value and where it was logged; what does not exist or was not readable is None."""
+
+    step: int | None
+    seconds: float | None
+    joules: float | None
+    value: float
+
+    def at(self, axis: str) -> float | None:
+        """Its place on an axis of `AXES`."""
+        place: float | None = getattr(self, axis)
+        return place
+
+
+@dataclass(frozen=True)
+class TrainingLog:
+    """The training loss of one run, and its validation metrics by name; in order of the steps."""
+
+    loss: list[Point]
+    validation: dict[str, list[Point]]
+
+
+def read_training_log(run: SavedRun) -> TrainingLog:
+    """Read ``metrics.jsonl``; empty for a run that has none. A line cut short is left out.
+
+    What a run logged before its first step is not training. One that takes no steps (logistic
+    regression) has a single validation point: its best value, at the end of its training time.
+    """
+    loss: list[Point] = []
+    validation: dict[str, list[Point]] = {}
+    untrained: dict[str, list[float]] = {}
+    for event in _events(run.folder / "metrics.jsonl"):
+        if "loss" in event:
+            loss.append(_point(event, event["loss"]))
+        for name, value in (event.get("validation") or {}).items():
+            if event["step"] > 0:
+                validation.setdefault(name, []).append(_point(event, value))
+            elif value is not None:
+                untrained.setdefault(name, []).append(float(value))
+    training = run.section("training")
+    if not loss and not validation and training.get("seconds") is not None:
+        seconds, joules = training["seconds"], training.get("energy_joules")
+        chosen = selection_metric([run])
+        if chosen is not None and (values := untrained.get(chosen[0])):
+            best = max(values) if chosen[1] else min(values)
+            validation[chosen[0]] = [Point(None, seconds, joules, best)]
+    return TrainingLog(loss, validation)
+
+
+def _events(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.is_file():
+        return
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(event, dict) and isinstance(event.get("step"), int):
+            yield event
+
+
+def _point(event: dict[str, Any], value: float | None) -> Point:
+    return Point(
+        step=event["step"],
+        seconds=event.get("seconds"),
+        joules=event.get("joules"),
+        value=math.nan if value is None else float(value),
+    )
+
+
+def selection_metric(runs: Sequence[SavedRun]) -> tuple[str, bool] | None:
+    """Name of the validation metric that all trained runs chose by, and whether higher is better.
+
+    None where they chose by different ones, or by none.
+    """
+    rules = {str(run.section("training").get("selection") or "") for run in runs}
+    rules = {rule for rule in rules if rule.split(" ")[:1] in (["highest"], ["lowest"])}
+    if len(rules) != 1:
+        return None
+    direction, _, metric = rules.pop().partition(" validation ")
+    return (metric, direction == "highest") if metric else None

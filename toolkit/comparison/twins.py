@@ -1,0 +1,131 @@
+"""The same weights, data and seeds under two implementations: equal curves, and which is faster?"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolkit.comparison.compare import Comparison, Row
+from toolkit.comparison.methods import settings
+from toolkit.comparison.saved_run import SavedRun
+from toolkit.comparison.training_log import Point, read_training_log
+
+_SETTING = "implementation"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The largest difference of two curves, and the step where it is; `steps` were compared."""
+
+    difference: float
+    step: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class TwinSeed:
+    """Two runs of one seed. `speed_ratio`: tokens (or examples) per second, first over second."""
+
+    seed: int | None
+    loss: Gap | None
+    validation: dict[str, Gap]
+    other_answers: int
+    speed_ratio: float | None
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Two methods that differ in their implementation only: first is ours, second HuggingFace's."""
+
+    first: int
+    second: int
+    seeds: list[TwinSeed]
+
+    @property
+    def largest_loss_gap(self) -> Gap | None:
+        """Over all seeds."""
+        gaps = [seed.loss for seed in self.seeds if seed.loss is not None]
+        return max(gaps, key=lambda gap: gap.difference, default=None)
+
+    @property
+    def speed_ratios(self) -> list[float]:
+        """One per seed that has both speeds."""
+        return [seed.speed_ratio for seed in self.seeds if seed.speed_ratio is not None]
+
+    @property
+    def median_speed_ratio(self) -> float | None:
+        """Middle of `speed_ratios`."""
+        return statistics.median(self.speed_ratios) if self.speed_ratios else None
+
+
+def find_twins(comparison: Comparison) -> list[Twins]:
+    """Pairs of methods whose settings differ in `implementation` alone, with what seeds show."""
+    found = [
+        _twins(comparison, i, j)
+        for i, ours in enumerate(comparison.rows)
+        for j, theirs in enumerate(comparison.rows)
+        if _implementation(ours) == "scratch"
+        and _implementation(theirs) == "hf"
+        and _alike(ours.run, theirs.run)
+    ]
+    return [twins for twins in found if twins.seeds]
+
+
+def _implementation(row: Row) -> str | None:
+    value: str | None = row.run.config.get(_SETTING)
+    return value
+
+
+def _alike(ours: SavedRun, theirs: SavedRun) -> bool:
+    same_recipe = ours.summary.get("recipe") == theirs.summary.get("recipe")
+    without = ("seed", _SETTING)
+    return same_recipe and settings(ours, *without) == settings(theirs, *without)
+
+
+def _twins(comparison: Comparison, first: int, second: int) -> Twins:
+    ours, theirs = comparison.rows[first].method, comparison.rows[second].method
+    place_of = dict(zip(theirs.seeds, range(len(theirs.runs)), strict=True))
+    seeds = []
+    for run, place in zip(ours.runs, ours.places, strict=True):
+        if run.seed in place_of:
+            other = place_of[run.seed]
+            answers = comparison.view.answers
+            differing = sum(
+                a != b for a, b in zip(answers[place], answers[theirs.places[other]], strict=True)
+            )
+            seeds.append(_twin_seed(comparison, run, theirs.runs[other], differing))
+    return Twins(first, second, seeds)
+
+
+def _twin_seed(comparison: Comparison, run: SavedRun, other: SavedRun, differing: int) -> TwinSeed:
+    ours, theirs = read_training_log(run), read_training_log(other)
+    validation = {
+        name: gap
+        for name, points in ours.validation.items()
+        if (gap := _gap(points, theirs.validation.get(name, []))) is not None
+    }
+    ratio = _speed_ratio(run, other) if comparison.same_speed_conditions else None
+    return TwinSeed(run.seed, _gap(ours.loss, theirs.loss), validation, differing, ratio)
+
+
+def _gap(ours: Sequence[Point], theirs: Sequence[Point]) -> Gap | None:
+    """At the steps that both logged; NaN against a number counts as infinitely apart."""
+    other = {point.step: point.value for point in theirs}
+    gaps = []
+    for point in ours:
+        if point.step is not None and point.step in other:
+            difference = abs(point.value - other[point.step])
+            gaps.append((difference if difference == difference else float("inf"), point.step))
+    if not gaps:
+        return None
+    difference, step = max(gaps)
+    return Gap(difference, step, len(gaps))
+
+
+def _speed_ratio(run: SavedRun, other: SavedRun) -> float | None:
+    for key in ("tokens_per_second", "examples_per_second"):
+        ours, theirs = run.section("training").get(key), other.section("training").get(key)
+        if ours and theirs:
+            return float(ours / theirs)
+    return None

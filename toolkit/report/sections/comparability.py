@@ -1,0 +1,58 @@
+"""May these methods be compared, and what must a reader mind?"""
+
+from __future__ import annotations
+
+from toolkit.report import wording
+from toolkit.report.blocks import Block, Bullets, Paragraph, Section
+from toolkit.report.content import Report
+
+
+def section(report: Report) -> Section:
+    """Same examples, same measure, same budget; then the cautions."""
+    comparison = report.comparison
+    blocks: list[Block] = [Bullets(statements(report))]
+    blocks += [Paragraph(caution, tone="note") for caution in comparison.cautions]
+    return Section("What was compared", blocks)
+
+
+def statements(report: Report) -> list[str]:
+    """What all runs have in common."""
+    comparison = report.comparison
+    lines = [_same_examples(report), *comparison.view.facts]
+    if comparison.view.chance is not None:
+        name, reached = comparison.view.chance
+        lines.append(
+            f"{wording.capitalised(name)} would score {wording.value(comparison.primary, reached)}."
+        )
+    budgets = {run.max_seconds for run in comparison.runs}
+    if len(budgets) == 1 and (budget := budgets.pop()) is not None:
+        lines.append(
+            f"All runs had the same budget of {budget:,g} seconds of training (evaluations do not "
+            "count); how many steps that is depends on model and machine."
+        )
+    if not comparison.several_seeds:
+        lines.append(
+            "One training run per method: the intervals tell how much another test set would "
+            "change the numbers, not how much another seed would."
+        )
+    selections = {run.section("training").get("selection") for run in comparison.runs}
+    if len(selections) == 1 and (selection := selections.pop()):
+        lines.append(f"Every run kept the model of the {selection} and was tested once.")
+    return lines
+
+
+def _same_examples(report: Report) -> str:
+    comparison = report.comparison
+    split = comparison.runs[0].split
+    if comparison.forced:
+        return f"Compared on the {comparison.n:,} {split} examples that all runs share."
+    checked = ["ids", "labels" if comparison.view.classes else "truth"]
+    if comparison.aligned.inputs is not None:
+        checked.append("texts")
+    if all(run.data_hash(split) for run in comparison.runs):
+        checked.append("content hash")
+    where = "tested" if split == "test" else f"measured ({split}, there is no test set)"
+    return (
+        f"All runs were {where} on the same {comparison.n:,} examples (same "
+        f"{wording.listed(checked)}) and measured in the same way."
+    )

@@ -1,0 +1,242 @@
+"""Curves of training, times to a target, two implementations of one thing, learning curve."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from toolkit.comparison.compare import Comparison
+from toolkit.comparison.targets import Reached, Targets, is_share
+from toolkit.comparison.training_log import AXES, Point, read_training_log, selection_metric
+from toolkit.comparison.twins import Twins
+from toolkit.curves import average_over_seeds
+from toolkit.plots import Band, Series, learning_curve, seed_curves
+from toolkit.report import wording
+from toolkit.report.blocks import Block, Cell, Figure, Paragraph, Section, Table
+from toolkit.report.content import Report
+from toolkit.task_scores.measures import Unit
+
+_AXIS_NAMES = {"step": "optimizer step", "seconds": "seconds of training", "joules": "joules"}
+_AXIS_WRITTEN: dict[str, Callable[[float], str]] = {
+    "step": lambda value: f"{value:,.0f}",
+    "seconds": wording.seconds,
+    "joules": wording.energy,
+}
+
+
+def sections(report: Report) -> list[Section]:
+    """Those that the runs recorded something for."""
+    found = []
+    if blocks := [*_training(report.comparison), *_targets(report)]:
+        found.append(Section("Training curves", blocks))
+    if report.twins:
+        found.append(Section("Two implementations of the same model", _twins(report)))
+    if report.comparison.curve:
+        found.append(Section("Learning curve", _learning_curve(report.comparison)))
+    return found
+
+
+def _training(comparison: Comparison) -> list[Block]:
+    chosen = selection_metric(comparison.runs)
+    figures: list[Block] = []
+    loss = [[read_training_log(run).loss for run in row.method.runs] for row in comparison.rows]
+    figures += _figure(comparison, loss, "step", "training loss", "training_loss_step")
+    if chosen is None:
+        return figures
+    metric, _ = chosen
+    validation = [
+        [read_training_log(run).validation.get(metric, []) for run in row.method.runs]
+        for row in comparison.rows
+    ]
+    name, share = f"validation {metric.replace('_', ' ')}", is_share(metric)
+    for axis in AXES:
+        if axis == "step" or comparison.same_speed_conditions:
+            figures += _figure(comparison, validation, axis, name, f"validation_{axis}", share)
+    return figures
+
+
+def _figure(
+    comparison: Comparison,
+    logs: Sequence[Sequence[Sequence[Point]]],
+    axis: str,
+    y_name: str,
+    file: str,
+    percent: bool = False,
+) -> list[Block]:
+    """One picture with a line per method; none where no method logged two values on the axis."""
+    bands = []
+    for number, (row, runs) in enumerate(zip(comparison.rows, logs, strict=True)):
+        curves = [
+            ([place for p in run if (place := p.at(axis)) is not None],
+             [p.value for p in run if p.at(axis) is not None])
+            for run in runs
+        ]  # fmt: skip
+        if all(x for x, _ in curves):
+            found = average_over_seeds(curves)
+            if len(found.x):
+                shape = (found.x, found.mean, found.low, found.high, found.runs)
+                bands.append(Band(row.title, *shape, number=number))
+    if not any(len(band.x) > 1 for band in bands):
+        return []
+    name, axis_name = wording.capitalised(y_name), _AXIS_NAMES[axis]
+    caption = f"{name} against {axis_name}."
+    if any(band.runs > 1 for band in bands):
+        caption += " Lines are means over seeds; bands reach from the lowest to the highest seed."
+    target = comparison.target if y_name.startswith("validation") else None
+    return [
+        Figure(
+            file,
+            lambda: seed_curves(bands, axis_name, y_name, target=target, percent=percent),
+            alt=f"{name} of {wording.listed([band.name for band in bands])} against {axis_name}",
+            caption=caption,
+        )
+    ]
+
+
+def _targets(report: Report) -> list[Block]:
+    found = report.targets
+    if found is None:
+        return []
+    if found.left_out is not None:
+        return [Paragraph(found.left_out, tone="note")]
+    axes = found.axes()
+    if not report.comparison.same_speed_conditions:
+        axes = [axis for axis in axes if axis == "step"]
+    metric = found.metric.replace("_", " ")
+    header = [f"validation {metric}", *(row.title for row in report.comparison.rows)]
+    rows = [
+        [Cell(_target(found, target)), *(_reached(one, axes) for one in reached)]
+        for target, reached in found.reached.items()
+    ]
+    caption = (
+        "Where an evaluation first reached the value: "
+        + wording.listed([_AXIS_NAMES[axis] for axis in axes])
+        + f"; {wording.MISSING}: not every seed did. Evaluations are not counted as time, and a "
+        "run that is evaluated seldom shows it late."
+    )
+    if found.common is not None:
+        caption += f" {_target(found, found.common)} is the best value that all of them reached."
+    return [
+        Section(
+            "Time to target",
+            [
+                Table(header, rows, numeric=range(len(header))),
+                Paragraph(caption, tone="caption"),
+            ],
+            level=3,
+        )
+    ]
+
+
+def _target(found: Targets, target: float) -> str:
+    return wording.level(round(target, 4)) if is_share(found.metric) else wording.plain(target)
+
+
+def _reached(one: Reached | None, axes: Sequence[str]) -> Cell:
+    shown = []
+    for axis in axes:
+        places = None if one is None else one.along(axis)
+        if places:
+            mean = _AXIS_WRITTEN[axis](sum(places) / len(places))
+            shown.append(f"step {mean}" if axis == "step" else mean)
+    if not shown:
+        return Cell(wording.MISSING)
+    # Time says more than steps, whose cost differs between models.
+    return Cell(shown[-1], detail=", ".join(shown[:-1]) or None)
+
+
+def _twins(report: Report) -> list[Block]:
+    blocks: list[Block] = []
+    for twins in report.twins:
+        ours, theirs = (report.comparison.rows[i].title for i in (twins.first, twins.second))
+        blocks.append(Paragraph(_twins_in_words(report, twins, ours, theirs)))
+        blocks.append(_twins_table(twins))
+    blocks.append(
+        Paragraph(
+            "Largest differences of the training loss and of any validation metric at steps that "
+            "both logged, and how many test answers differ. Speed ratio: real tokens (or examples) "
+            "per second of the first over the second, of two runs one after the other.",
+            tone="caption",
+        )
+    )
+    return blocks
+
+
+def _twins_in_words(report: Report, twins: Twins, ours: str, theirs: str) -> str:
+    gap, ratio = twins.largest_loss_gap, twins.median_speed_ratio
+    words = f"{ours} and {theirs} started from the same settings and seeds. "
+    if gap is None:
+        words += "They logged no training loss at a common step. "
+    else:
+        words += (
+            f"Their training losses differ by at most {gap.difference:.1e} (step {gap.step:,}). "
+        )
+    if ratio is None:
+        words += "Their speeds cannot be compared: the conditions differ or were not recorded."
+    else:
+        low, high = min(twins.speed_ratios), max(twins.speed_ratios)
+        spread = f" ({low:.2f} to {high:.2f})" if len(twins.speed_ratios) > 1 else ""
+        words += f"{ours} trained at {ratio:.2f} times the speed of {theirs}{spread}."
+    return words
+
+
+def _twins_table(twins: Twins) -> Table:
+    header = ["seed", "loss apart", "validation apart", "other answers", "speed ratio"]
+    rows = []
+    for seed in twins.seeds:
+        validation = max((gap.difference for gap in seed.validation.values()), default=None)
+        loss = wording.MISSING if seed.loss is None else f"{seed.loss.difference:.1e}"
+        steps = None if seed.loss is None else f"of {seed.loss.steps:,} steps"
+        rows.append(
+            [
+                Cell(str(seed.seed)),
+                Cell(loss, detail=steps),
+                Cell(wording.MISSING if validation is None else f"{validation:.1e}"),
+                Cell(wording.count(seed.other_answers)),
+                Cell(wording.MISSING if seed.speed_ratio is None else f"{seed.speed_ratio:.2f}"),
+            ]
+        )
+    return Table(header, rows, numeric=range(len(header)))
+
+
+def _learning_curve(comparison: Comparison) -> list[Block]:
+    measure = comparison.primary
+    numbers = {row.title: number for number, row in enumerate(comparison.rows)}
+    series = [
+        Series(
+            line.name,
+            [point.train_examples for point in line.points],
+            [point.estimate.value for point in line.points],
+            [point.estimate.interval.low for point in line.points],
+            [point.estimate.interval.high for point in line.points],
+            number=numbers.get(line.name, len(numbers) + place),
+        )
+        for place, line in enumerate(comparison.curve)
+    ]
+    rows = []
+    for size in comparison.curve_sizes():
+        cells = [Cell(wording.count(size))]
+        for line in comparison.curve:
+            point = next((p for p in line.points if p.train_examples == size), None)
+            cells.append(
+                Cell(wording.MISSING)
+                if point is None
+                else Cell(
+                    wording.value(measure, point.estimate.value),
+                    detail=wording.brackets(measure, point.estimate.interval),
+                )
+            )
+        rows.append(cells)
+    header = ["training examples", *(line.name for line in comparison.curve)]
+    return [
+        Figure(
+            "learning_curve",
+            lambda: learning_curve(
+                series, f"test {measure.label}", percent=measure.unit is Unit.SHARE
+            ),
+            alt=f"Test {measure.label} against the number of labelled training examples, one line "
+            "per method",
+            caption=f"How test {measure.label} grows with the number of labels (log scale); the "
+            "bars are 95% intervals. The test set is the same at every point.",
+        ),
+        Table(header, rows, numeric=range(len(header))),
+    ]

@@ -1,0 +1,216 @@
+"""Where the methods differ: who is right where, by class and length, and examples."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toolkit.comparison.compare import Comparison, Row
+from toolkit.plots import MOST_CLASSES, GroupValues, confusion_matrices, grouped_bars
+from toolkit.report import wording
+from toolkit.report.blocks import (
+    Block,
+    Bullets,
+    Details,
+    Figure,
+    Paragraph,
+    Quote,
+    Section,
+    Table,
+)
+from toolkit.report.content import Report
+from toolkit.report.examples import LONGEST_TEXT, Example, ExampleGroup
+from toolkit.report.sections.statistics import shown_pairs
+from toolkit.task_scores.view import Breakdown
+
+_MOST_DRAWN = 7  # methods that a picture of parts tells apart
+_MOST_MATRICES = 6
+_MOST_CONFUSIONS = 8
+_MOST_PARTS = 30
+
+
+def section(report: Report) -> Section:
+    """Counts, confusion matrices, breakdowns, examples."""
+    comparison = report.comparison
+    blocks: list[Block] = [*_who_is_right(comparison)]
+    if comparison.view.classes is not None:
+        blocks.append(Section("Confusions", _confusions(comparison), level=3))
+    blocks += [_breakdown(comparison, i) for i in range(len(comparison.view.breakdowns))]
+    blocks.append(Section("Examples", _examples(report), level=3))
+    return Section("Where they differ", blocks)
+
+
+def _who_is_right(comparison: Comparison) -> list[Block]:
+    pairs = [pair for pair in shown_pairs(comparison) if pair.counts is not None]
+    if not pairs:
+        return _who_is_better(comparison)
+    rows = [
+        [
+            comparison.rows[pair.first].title,
+            comparison.rows[pair.second].title,
+            *(
+                wording.count(number)
+                for number in (
+                    pair.counts.both_right,
+                    pair.counts.only_first,
+                    pair.counts.only_second,
+                    pair.counts.both_wrong,
+                )
+            ),
+        ]
+        for pair in pairs
+        if pair.counts is not None
+    ]
+    right = comparison.view.right_means or "the answer is the right one"
+    caption = f"Number of {comparison.view.noun}. Right: {right}."
+    if comparison.several_seeds:
+        caption += " A method with several seeds is right where most of them are."
+    header = ["A", "B", "both right", "only A right", "only B right", "both wrong"]
+    return [Table(header, rows, numeric=range(2, 6)), Paragraph(caption, tone="caption")]
+
+
+def _who_is_better(comparison: Comparison) -> list[Block]:
+    """The same for tasks whose examples are not right or wrong."""
+    quality = comparison.view.quality
+    rows = []
+    for pair in shown_pairs(comparison):
+        a, b = (comparison.rows[place] for place in (pair.first, pair.second))
+        apart = _mean(quality, a) - _mean(quality, b)
+        counts = [int((apart > 0).sum()), int((apart < 0).sum()), int((apart == 0).sum())]
+        rows.append([a.title, b.title, *map(wording.count, counts)])
+    caption = f"Number of {comparison.view.noun}, by {comparison.view.quality_label}."
+    header = ["A", "B", "A better", "B better", "equal"]
+    return [Table(header, rows, numeric=range(2, 5)), Paragraph(caption, tone="caption")]
+
+
+def _mean(values: NDArray[np.float64], row: Row) -> NDArray[np.float64]:
+    mean: NDArray[np.float64] = values[row.method.places].mean(axis=0)
+    return mean
+
+
+def _confusions(comparison: Comparison) -> list[Block]:
+    classes = comparison.view.classes
+    assert classes is not None
+    shown = comparison.rows[:_MOST_MATRICES]
+    matrices = [_matrix(comparison, row) for row in shown]
+    if len(classes.names) > MOST_CLASSES:
+        return [_frequent_confusions(comparison, shown, matrices)]
+    caption = "Rows are the truth, columns the answers; shade is the share of the row."
+    if comparison.several_seeds:
+        caption += " Counts are summed over seeds."
+    if len(shown) < len(comparison.rows):
+        caption += f" The {len(shown)} best methods."
+    titles = [row.title for row in shown]
+    return [
+        Figure(
+            "confusion_matrices",
+            lambda: confusion_matrices(matrices, titles, classes.names),
+            alt="Confusion matrices of " + wording.listed(titles),
+            caption=caption,
+        )
+    ]
+
+
+def _matrix(comparison: Comparison, row: Row) -> NDArray[np.int64]:
+    """Counts [truth, answer], summed over seeds."""
+    classes = comparison.view.classes
+    assert classes is not None
+    size = len(classes.names)
+    codes = classes.labels * size + classes.predictions[row.method.places]
+    return np.bincount(codes.ravel(), minlength=size * size).reshape(size, size)
+
+
+def _frequent_confusions(
+    comparison: Comparison, shown: list[Row], matrices: list[NDArray[np.int64]]
+) -> Table:
+    """With many classes: the mistakes made most often, and how often by whom."""
+    classes = comparison.view.classes
+    assert classes is not None
+    total = np.sum(matrices, axis=0)
+    np.fill_diagonal(total, 0)
+    order = np.argsort(-total, axis=None, kind="stable")[:_MOST_CONFUSIONS]
+    rows = []
+    for code in order:
+        truth, answer = divmod(int(code), len(classes.names))
+        if total[truth, answer]:
+            counts = [wording.count(int(matrix[truth, answer])) for matrix in matrices]
+            rows.append([classes.names[truth], classes.names[answer], *counts])
+    header = ["truth", "answer", *(row.title for row in shown)]
+    note = "The most frequent confusions"
+    note += ", summed over seeds" if comparison.several_seeds else ""
+    return Table(header, rows, numeric=range(2, len(header)), caption=f"{note}.")
+
+
+def _breakdown(comparison: Comparison, number: int) -> Section:
+    breakdown = comparison.view.breakdowns[number]
+    values = np.stack(
+        [breakdown.values[:, row.method.places].mean(axis=1) for row in comparison.rows]
+    )  # [methods, parts]
+    caption = f"{wording.capitalised(breakdown.label)}. {breakdown.note}"
+    if len(breakdown.names) > _MOST_PARTS:
+        caption += f" The first {_MOST_PARTS} of {len(breakdown.names)}; all are in report.json."
+    blocks: list[Block] = [
+        _breakdown_table(comparison, breakdown, values),
+        Paragraph(caption, tone="caption"),
+    ]
+    if 1 < len(breakdown.names) <= MOST_CLASSES and len(comparison.rows) <= _MOST_DRAWN:
+        series = [
+            GroupValues(row.title, found.tolist())
+            for row, found in zip(comparison.rows, values, strict=True)
+        ]
+        picture = Figure(
+            f"breakdown_{number + 1}",
+            lambda: grouped_bars(
+                breakdown.names,
+                series,
+                lambda value: wording.value(breakdown.measure, value),
+                breakdown.label,
+            ),
+            alt=f"{breakdown.title}: {breakdown.label} of each method",
+            caption=f"{breakdown.title}: the table above as a picture.",
+        )
+        blocks.append(picture)
+    return Section(breakdown.title, blocks, level=3)
+
+
+def _breakdown_table(
+    comparison: Comparison, breakdown: Breakdown, values: NDArray[np.float64]
+) -> Table:
+    header = ["", "examples", *(row.title for row in comparison.rows)]
+    rows = []
+    for part in range(min(len(breakdown.names), _MOST_PARTS)):
+        cells = [wording.value(breakdown.measure, float(value)) for value in values[:, part]]
+        rows.append([breakdown.names[part], wording.count(breakdown.examples[part]), *cells])
+    return Table(header, rows, numeric=range(1, len(header)))
+
+
+def _examples(report: Report) -> list[Block]:
+    if report.examples is None:
+        return [Paragraph(report.examples_left_out or "")]
+    blocks: list[Block] = []
+    if any(len(row.method.runs) > 1 for row in report.comparison.rows):
+        blocks.append(Paragraph("Of methods with several seeds the first one's answers are shown."))
+    if report.comparison.aligned.inputs is not None:
+        blocks.append(
+            Paragraph(f"Texts longer than {LONGEST_TEXT} characters are shortened (…).",
+                      tone="caption")
+        )  # fmt: skip
+    return blocks + [_group(report, group) for group in report.examples]
+
+
+def _group(report: Report, group: ExampleGroup) -> Details:
+    title = group.title if group.size is None else f"{group.title}: {group.size:,}"
+    blocks: list[Block] = [Paragraph(group.how, tone="caption")]
+    for example in group.examples:
+        blocks += _example(report, example)
+    return Details(title, blocks)
+
+
+def _example(report: Report, example: Example) -> list[Block]:
+    answers = []
+    for answer in example.answers:
+        mark = {True: "✓ ", False: "✗ ", None: ""}[answer.right]
+        sure = "" if answer.confidence is None else f" ({wording.percent(answer.confidence, 0)})"
+        answers.append(f"{answer.title}: {mark}{answer.text}{sure}")
+    truth = [] if not example.truth else [f"Truth: {example.truth}"]
+    return [Quote(example.shown), Bullets([*truth, *answers])]
