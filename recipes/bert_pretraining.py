@@ -76,10 +76,11 @@ def main(invocation: Invocation[Config]) -> None:
         texts=texts.validation,
         summary=texts.summary,
     )
-    # Wrong next sentences are drawn from the documents of the same split.
+    # Wrong next sentences are drawn from the documents of the same split. Validation has a seed of
+    # its own, so that runs with other seeds are asked the same.
     collate, collate_validation = (
-        PretrainingCollator(tokenizer, rows, limit, config.seed, config.mask_share)
-        for rows in (data.train, data.validation)
+        PretrainingCollator(tokenizer, rows, limit, seed, config.mask_share)
+        for rows, seed in ((data.train, config.seed), (data.validation, 0))
     )
     objective = Pretraining()
     result = fit(

@@ -103,10 +103,16 @@ def finish_pretraining(
     masked, correct = int(outputs["masked"].sum()), int(outputs["correct"].sum())
     pairs, right = len(outputs["next_correct"]), int(outputs["next_correct"].sum())
     guess = unigram_guess(data.train, data.validation, collate)
+    masks = masked_hash(data.validation, collate)
+    loss = float(outputs["loss"].sum(dtype=np.float64) / masked)
     validation = {
-        "masked_accuracy": _share(correct, masked, "masked tokens"),
-        "next_sentence_accuracy": _share(right, pairs, "sentence pairs"),
-        "masked_loss": {"value": float(outputs["loss"].sum() / masked), "n": masked},
+        "masked_accuracy": _share(correct, masked, "masked tokens", masks),
+        "next_sentence_accuracy": _share(right, pairs, "sentence pairs", masks),
+        "masked_loss": {
+            "value": loss,
+            "n": masked,
+            "signature": f"nats per masked token|n:{masked}|masks:{masks[:12]}",
+        },
         "unigram_guess": {"value": guess, "n": masked},
     }
     summary = {
@@ -114,14 +120,15 @@ def finish_pretraining(
         "model": model,
         "data": {
             "dataset": data.summary["source"],
-            **{f"{split}_examples": size for split, size in data.summary["sizes"].items()},
+            "train_examples": data.summary["sizes"]["train"],
+            "validation_examples": pairs,  # those long enough to be a pair
             "hashes": data.summary["sha256"],
-            # Masks are drawn anew by every seed: runs are comparable where this hash is the same.
+            # Runs are comparable where the hash is the same.
             "masking": {
                 "seed": collate.seed,
                 "share": collate.mask_share,
                 "max_length": collate.max_length,
-                "validation_sha256": masked_hash(data.validation, collate),
+                "validation_sha256": masks,
             },
         },
         "training": describe_training(run, result),
@@ -154,19 +161,19 @@ def _predictions(data: PretrainingData, outputs: Outputs) -> pyarrow.Table:
             "masked": pyarrow.array(outputs["masked"], pyarrow.int64()),
             "correct": pyarrow.array(outputs["correct"], pyarrow.int64()),
             "loss_sum": pyarrow.array(outputs["loss"].astype(np.float64)),
-            "next_correct": pyarrow.array(outputs["next_correct"].astype(bool)),
+            "next_correct": pyarrow.array(outputs["next_correct"], pyarrow.int64()),
         }
     )
 
 
-def _share(count: int, n: int, what: str) -> dict[str, Any]:
+def _share(count: int, n: int, what: str, masks: str) -> dict[str, Any]:
     interval = wilson_interval(count, n)
     return {
         "value": count / n,
         "n": n,
         "interval": [interval.low, interval.high],
         "interval_method": interval.method,
-        "signature": f"accuracy over {what}|n:{n}",
+        "signature": f"accuracy over {what}|n:{n}|masks:{masks[:12]}",
     }
 
 

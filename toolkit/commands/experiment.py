@@ -28,6 +28,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="say what would be run, reused and resumed, and how long it would take; run nothing",
     )
     parser.add_argument(
+        "--report-only",
+        action="store_true",
+        help="run nothing: make the report again from the newest complete runs, whatever version "
+        "of the code made them",
+    )
+    parser.add_argument(
         "--keep-going",
         action=argparse.BooleanOptionalAction,
         default=True,
@@ -58,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.json is not None and (args.json.is_dir() or not args.json.absolute().parent.is_dir()):
         raise UserError(f"--json {args.json}: expected a file in a folder that exists")
+    if args.report_only and (args.fresh or args.dry_run):
+        raise UserError("--report-only runs nothing: leave out --fresh and --dry-run")
     experiments = load_experiments(args.files)
     if args.dry_run:
         show_plan(experiments, fresh=args.fresh, json_file=args.json)
@@ -65,6 +73,7 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings(
         output=args.output,
         fresh=args.fresh,
+        report_only=args.report_only,
         examples=not args.no_examples,
         keep_going=args.keep_going,
         json_file=args.json,
@@ -77,6 +86,7 @@ def _command(args: argparse.Namespace) -> str:
     """The command line that goes on after an interruption: without --fresh."""
     words = ["toolkit", "experiment", *map(str, args.files)]
     words += ["--output", str(args.output)] if args.output is not None else []
+    words += ["--report-only"] if args.report_only else []
     words += ["--no-keep-going"] if not args.keep_going else []
     words += ["--no-examples"] if args.no_examples else []
     words += ["--json", str(args.json)] if args.json is not None else []

@@ -231,7 +231,7 @@ def _row(
     estimates, values = {}, {}
     for key, found in scores.items():
         values[key] = found.values[method.places].tolist()
-        estimates[key] = _estimate(method, found, alike)
+        estimates[key] = found.estimate(method.places, alike)
     best_other = 1 if place == 0 else 0
     against_best = next(p for p in pairs if {p.first, p.second} == {place, best_other})
     own = values[view.primary.key]
@@ -245,13 +245,3 @@ def _row(
         p_best_other=against_best.p_holm,
         significantly_best=place == 0 and all(p.significant for p in pairs if p.first == 0),
     )
-
-
-def _estimate(method: Method, scores: Scores, alike: bool) -> Estimate:
-    """Mean over seeds with its interval over examples; Wilson's for a share of one run."""
-    interval, error = stats.bootstrap_interval(scores.draws[method.places].mean(axis=0))
-    value = float(scores.values[method.places].mean())
-    if scores.measure.counts_right and alike:
-        n = scores.n
-        return Estimate(value, stats.wilson_interval(round(value * n), n))
-    return Estimate(value, interval, error)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit import stats
 from toolkit.comparison.methods import Method, settings
 from toolkit.comparison.saved_run import SavedRun
 from toolkit.comparison.scores import Scores
@@ -82,13 +81,8 @@ def _add(
 
 
 def _point(size: int, found: list[tuple[SavedRun, int]], scores: Scores) -> CurvePoint:
-    places = [place for _, place in found]
-    value = float(scores.values[places].mean())
-    if scores.measure.counts_right and len(places) == 1:
-        interval = stats.wilson_interval(round(value * scores.n), scores.n)
-        return CurvePoint(size, Estimate(value, interval), [run for run, _ in found])
-    interval, error = stats.bootstrap_interval(scores.draws[places].mean(axis=0))
-    return CurvePoint(size, Estimate(value, interval, error), [run for run, _ in found])
+    estimate = scores.estimate([place for _, place in found], as_one_run=len(found) == 1)
+    return CurvePoint(size, estimate, [run for run, _ in found])
 
 
 def _series_name(run: SavedRun, methods: Sequence[Method]) -> str:

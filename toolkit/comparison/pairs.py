@@ -53,6 +53,8 @@ class Difference:
         p_examples: would other test examples show it? By `test`.
         over_seeds: None with fewer than three seeds on either side, and where no seed changes
             anything.
+        p_sacrebleu: what sacrebleu's paired bootstrap prints for two single runs; not to decide by
+            (see `toolkit.stats.sacrebleu_p_value`). None for other measures.
     """
 
     measure: Measure
@@ -62,6 +64,7 @@ class Difference:
     p_examples: float
     test: str
     over_seeds: OverSeeds | None = None
+    p_sacrebleu: float | None = None
 
     @property
     def advantage(self) -> float:
@@ -164,7 +167,7 @@ def _difference(
     value = float(ours.mean() - theirs.mean())
     draws = scores.draws[first.places].mean(axis=0) - scores.draws[second.places].mean(axis=0)
     interval, error = stats.difference_interval(draws, value)
-    if scores.measure.counts_right and counts is not None and all(alike):
+    if scores.tests_counts and counts is not None and all(alike):
         interval = stats.paired_difference_interval(counts)
         p_examples, test = stats.exact_mcnemar(counts), "exact McNemar test"
     else:
@@ -174,7 +177,19 @@ def _difference(
     enough = min(len(first.runs), len(second.runs)) >= SEEDS_TO_TEST
     if enough and not all(alike):
         over_seeds = _over_seeds(first, second, scores)
-    return Difference(scores.measure, value, interval, error, p_examples, test, over_seeds)
+    return Difference(
+        scores.measure, value, interval, error, p_examples, test, over_seeds,
+        _sacrebleu(first, second, scores),
+    )  # fmt: skip
+
+
+def _sacrebleu(first: Method, second: Method, scores: Scores) -> float | None:
+    draws, places = scores.sacrebleu_draws, (*first.places, *second.places)
+    if draws is None or len(places) > 2:
+        return None
+    ours, theirs = places
+    difference = float(scores.values[ours] - scores.values[theirs])
+    return stats.sacrebleu_p_value(draws[ours] - draws[theirs], difference)
 
 
 def _over_seeds(first: Method, second: Method, scores: Scores) -> OverSeeds:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from toolkit.experiment.cells import CellRun, Experiment, short_path
 
-State = Literal["run", "reused", "resumed", "failed", "interrupted", "not run"]
+State = Literal["run", "reused", "resumed", "failed", "interrupted", "not run", "absent"]
 DONE = ("run", "reused", "resumed")
 
 
@@ -38,6 +38,8 @@ class Outcome:
     @property
     def state_in_words(self) -> str:
         """``reused``, or ``failed with status 2``."""
+        if self.state == "absent":
+            return "has no complete run"
         return self.state if self.status is None else f"failed with {status_in_words(self.status)}"
 
 
@@ -58,7 +60,8 @@ class Result:
         """Sentences for a report: which runs are not in it and why, and what that means."""
         sentences = []
         for cell in self.experiment.cells:
-            failed = [o for o in self.outcomes if o.run.cell == cell.name and o.state == "failed"]
+            own = [outcome for outcome in self.outcomes if outcome.run.cell == cell.name]
+            failed = [outcome for outcome in own if outcome.state in ("failed", "absent")]
             left, total = len(self.complete(cell.name)), len(cell.runs)
             for outcome in failed:
                 seed = f", seed {outcome.run.config.seed}," if total > 1 else ""
@@ -70,7 +73,8 @@ class Result:
                 sentences.append(f"{cell.title} is compared with {left} of its {total} seeds.")
             elif failed:
                 which = f"all its {total} runs" if total > 1 else "its run"
-                sentences.append(f"{cell.title} is missing: {which} failed.")
+                ended = "failed" if failed[0].state == "failed" else "is not there"
+                sentences.append(f"{cell.title} is missing: {which} {ended}.")
         return sentences
 
 

@@ -35,6 +35,7 @@ class Settings:
     Args:
         output: folder of the report; None takes that of each file.
         fresh: do complete and interrupted runs again.
+        report_only: run nothing; compare the newest complete runs, whatever code made them.
         examples: show test texts in the report.
         keep_going: do the other runs when one fails.
         json_file: where to write the summary as JSON.
@@ -43,6 +44,7 @@ class Settings:
 
     output: Path | None = None
     fresh: bool = False
+    report_only: bool = False
     examples: bool = True
     keep_going: bool = True
     json_file: Path | None = None
@@ -121,6 +123,9 @@ class _Session:
                 result.outcomes.append(Outcome(run, "not run"))
 
     def _do(self, run: CellRun) -> Outcome:
+        if self._settings.report_only:
+            made = [folder for folder in runs_of(run) if is_complete(folder)]
+            return Outcome(run, "reused", folder=made[-1]) if made else Outcome(run, "absent")
         complete, interrupted = self._made.get(identity(run)), None
         if complete is None and not self._settings.fresh:
             complete, interrupted = find_runs(run)

@@ -168,6 +168,7 @@ def _difference(found: Difference) -> dict[str, Any]:
         "standard_error": found.standard_error,
         "test": found.test,
         "p_examples": found.p_examples,
+        "p_sacrebleu": found.p_sacrebleu,
         "over_seeds": over_seeds,
         "p": found.p_value,
     }

@@ -12,12 +12,13 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from toolkit.errors import UserError
-from toolkit.task_scores.measures import Measure, Unit, macro_f1_of_counts, ratio
+from toolkit.stats import macro_f1_scores, macro_f1_statistics
+from toolkit.task_scores.measures import Measure, Unit, ratio
 from toolkit.task_scores.predictions import Predictions, objects, read_table, texts_of
 from toolkit.task_scores.view import Breakdown, Classes, TaskView, length_breakdown
 
 ACCURACY = Measure("accuracy", "accuracy", Unit.SHARE, ratio, counts_right=True)
-MACRO_F1 = Measure("macro_f1", "macro F1", Unit.SHARE, macro_f1_of_counts)
+MACRO_F1 = Measure("macro_f1", "macro F1", Unit.SHARE, macro_f1_scores)
 
 
 def read(path: Path, summary: dict[str, Any]) -> Predictions:
@@ -59,7 +60,7 @@ def view(task: str, runs: Sequence[Predictions], summaries: Sequence[dict[str, A
     def statistics(key: str, run: int) -> NDArray[np.float64]:
         if key == ACCURACY.key:
             return np.stack([right[run], np.ones(len(labels))], axis=-1)
-        return _class_counts(labels, predictions[run], len(names))
+        return macro_f1_statistics(labels, predictions[run], len(names))
 
     probability = np.stack([_field(run, "truth_probability") for run in runs])
     confidence = np.stack([_field(run, "confidence") for run in runs])
@@ -101,14 +102,6 @@ def view(task: str, runs: Sequence[Predictions], summaries: Sequence[dict[str, A
 def _field(run: Predictions, name: str) -> NDArray[np.float64]:
     found = run.fields.get(name)
     return np.full(len(run.ids), np.nan) if found is None else found
-
-
-def _class_counts(
-    labels: NDArray[np.int64], predicted: NDArray[np.int64], classes: int
-) -> NDArray[np.float64]:
-    """Right, predicted and true of every class [examples, 3 x classes]."""
-    true, given = np.eye(classes)[labels], np.eye(classes)[predicted]
-    return np.stack([true * given, given, true], axis=-1).reshape(len(labels), 3 * classes)
 
 
 def _by_class(names: list[str], labels: NDArray[np.int64], right: NDArray[np.bool_]) -> Breakdown:

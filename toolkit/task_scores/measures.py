@@ -34,6 +34,7 @@ class Measure:
         score: of the summed statistics.
         counts_right: the score is the share of examples that are right, so that Wilson's interval
             and McNemar's test apply.
+        sacrebleu: the p value of sacrebleu's own paired bootstrap is to be quoted beside ours.
         needs_same_tokens: the score is per token, so that runs with other tokenizers have another
             measure: it is left out of their comparison instead of forbidding it.
     """
@@ -44,6 +45,7 @@ class Measure:
     score: Score
     higher_is_better: bool = True
     counts_right: bool = False
+    sacrebleu: bool = False
     needs_same_tokens: bool = False
 
     def advantage(self, difference: float) -> float:
@@ -67,11 +69,3 @@ def exp_ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """exp of first over second: perplexity of nats and tokens [..., 2]; infinite beyond floats."""
     with np.errstate(over="ignore"):
         return np.exp(ratio(sums))
-
-
-def macro_f1_of_counts(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean F1 over classes, from right, predicted and true of each [..., 3 x classes].
-
-    A class that is neither true nor predicted counts 0, as in `toolkit.stats.macro_f1`.
-    """
-    return f1_of_counts(sums.reshape(*sums.shape[:-1], -1, 3)).mean(-1)

@@ -32,7 +32,7 @@ NEXT_SENTENCE_ACCURACY = Measure(
 # What is summed for a measure, and what it is divided by.
 _TERMS = {
     MASKED_ACCURACY.key: ("correct", "masked"),
-    MASKED_LOSS.key: ("loss", "masked"),
+    MASKED_LOSS.key: ("loss_sum", "masked"),
     NEXT_SENTENCE_ACCURACY.key: ("next_correct", "pairs"),
 }
 
@@ -41,14 +41,14 @@ def read(path: Path, summary: dict[str, Any]) -> Predictions:
     """Read predictions on the validation texts, one row a text.
 
     Columns: `id`, `text` where it was kept, `masked` tokens, `correct` ones among them, their
-    `loss` (sum of nats), and `next_correct` (1 or 0). The truth is the text, else the id: what was
+    `loss_sum` (nats), and `next_correct` (1 or 0). The truth is the text, else the id: what was
     masked depends on tokenizer and seed.
 
     Raises:
         UserError: names file and row of what is wrong.
     """
     columns = ("masked", "correct", "next_correct")
-    table = read_table(path, ("id", *columns, "loss"))
+    table = read_table(path, ("id", *columns, "loss_sum"))
     ids = [str(value) for value in table["id"].to_pylist()]
     fields = {name: count_column(table, name, path) for name in columns}
     for name, most in (("correct", fields["masked"]), ("next_correct", np.ones(len(ids)))):
@@ -65,7 +65,8 @@ def read(path: Path, summary: dict[str, Any]) -> Predictions:
         inputs=texts,
         images=None,
         truth=list(texts or ids),
-        fields=fields | {"loss": numbers_of(table, "loss", path), "pairs": np.ones(len(ids))},
+        fields=fields
+        | {"loss_sum": numbers_of(table, "loss_sum", path), "pairs": np.ones(len(ids))},
     )
 
 
@@ -133,12 +134,11 @@ def _facts(
             "The runs masked different numbers of tokens, so accuracy and loss per masked token "
             "are left out: they would be of different things."
         )
-    seeds = sorted({str(summary.get("seed")) for summary in summaries})
-    if len(seeds) > 1:
-        facts.append(
-            f"Masks and sentence pairs are drawn by the run's seed, and the seeds differ "
-            f"({', '.join(seeds)}): the runs were asked different things about the same texts."
-        )
+    masks = {
+        (summary["data"].get("masking") or {}).get("validation_sha256") for summary in summaries
+    }
+    if len(masks) > 1:
+        facts.append("The runs were asked different things (masks, pairs) about the same texts.")
     return facts
 
 

@@ -25,10 +25,12 @@ from toolkit.task_scores.text_statistics import SentenceStatistics, bleu_of_sums
 from toolkit.task_scores.view import TaskView, length_breakdown
 from toolkit.text_metrics import bleu_tokenizer, matches
 
-BLEU = Measure("bleu", "BLEU", Unit.SCORE, bleu_of_sums)
-CHRF = Measure("chrf", "chrF", Unit.SCORE, chrf_of_sums)
+BLEU = Measure("bleu", "BLEU", Unit.SCORE, bleu_of_sums, sacrebleu=True)
+CHRF = Measure("chrf", "chrF", Unit.SCORE, chrf_of_sums, sacrebleu=True)
 EXACT_MATCH = Measure("exact_match", "exact match", Unit.SHARE, ratio, counts_right=True)
-BLEU_LOWERCASE = Measure("bleu_lowercase", "BLEU, lower case", Unit.SCORE, bleu_of_sums)
+BLEU_LOWERCASE = Measure(
+    "bleu_lowercase", "BLEU, lower case", Unit.SCORE, bleu_of_sums, sacrebleu=True
+)
 
 
 def read(path: Path, summary: dict[str, Any]) -> Predictions:

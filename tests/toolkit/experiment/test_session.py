@@ -281,3 +281,18 @@ def test_ctrl_c_stops_and_says_how_to_go_on(
     assert run_experiments([load_experiment(file)]) == 0
     assert lab.calls()[2] == ["--resume", str(lab.runs / "1")]
     assert len(lab.calls()) == 4
+
+
+def test_a_report_alone_runs_nothing_and_takes_runs_of_any_code(
+    lab: Any, cells: Cells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = lab.write(a=cells(1), b=cells(2), c=cells(3))
+    assert conduct(file) == 0
+    monkeypatch.setattr("toolkit.experiment.past_runs.code_fingerprint", lambda: "another")
+    file = lab.write(a=cells(1), b=cells(2), c=cells(4))
+    assert conduct(file, report_only=True) == 1
+    assert len(lab.calls()) == 3
+    assert [path.name for path in lab.compared[1].paths] == ["0", "1"]
+    missing = lab.compared[1].report.missing
+    assert missing[0].startswith("c has no complete run. The command that repeats it: accelerate")
+    assert missing[1] == "c is missing: its run is not there."
