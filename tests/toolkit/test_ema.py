@@ -182,11 +182,9 @@ def test_seconds_end_the_training_and_the_schedule(
     """A clock that makes every step take one second."""
     import json
 
-    from toolkit import engine
-
     ticks = iter(range(10_000))
-    clock = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
-    monkeypatch.setattr(engine, "time", clock)
+    fake = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
+    monkeypatch.setattr("toolkit.clock.time", fake)
     result, _ = train(
         "a", max_seconds=10.0, epochs=100, schedule="linear", warmup_ratio=0.2, evaluate_every=1000
     )

@@ -81,7 +81,7 @@ def test_vit_and_cnn_have_the_same_budget_and_images() -> None:
     experiment = load_experiment(FOLDER / "cifar10_vit_vs_cnn.yaml")
     resnet, vit = experiment.cells
     assert (resnet.name, vit.name) == ("ResNet", "ViT")
-    assert settings_of(resnet)["train.max_seconds"] == 600
+    assert settings_of(resnet)["train.max_seconds"] == 300
     of_the_networks = {"train.optimizer", "train.learning_rate", "train.weight_decay", "model"}
     changed = {key for key in different(resnet, vit) if not key.startswith(("resnet.", "vit."))}
     assert changed == of_the_networks
