@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -94,3 +95,13 @@ def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show on a terminal that something of unknown length goes on; nothing elsewhere."""
+    if not is_main_process() or not remarks.is_terminal:
+        yield
+        return
+    with remarks.status(f"{escape(what)} …"):
+        yield

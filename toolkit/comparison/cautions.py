@@ -9,9 +9,8 @@ from toolkit.comparison.pairs import SEEDS_TO_TEST, answers_alike
 from toolkit.comparison.saved_run import SavedRun
 from toolkit.task_scores.view import TaskView
 
-# What must be equal before two training times may be ranked: of the environment, of the training.
-_ENVIRONMENT = ("device", "processor", "gpus", "threads", "precision", "processes")
-_TRAINING = ("padding",)
+# What must be equal before two training times may be ranked.
+_MACHINE = ("device", "processor", "gpus", "threads", "precision", "processes")
 
 
 def cautions_about(methods: Sequence[Method], view: TaskView) -> list[str]:
@@ -27,9 +26,22 @@ def cautions_about(methods: Sequence[Method], view: TaskView) -> list[str]:
     ]
 
 
-def same_speed_conditions(runs: Sequence[SavedRun]) -> bool:
-    """Whether the runs were trained on equal hardware, in equal precision and padding."""
-    return len({_conditions(run) for run in runs if not is_outside(run)}) <= 1
+def same_machine(runs: Sequence[SavedRun]) -> bool:
+    """Whether the runs were trained on equal hardware and in equal precision: times may be ranked.
+
+    Files of predictions do not count.
+    """
+    machines = {
+        tuple(str(run.section("environment").get(key)) for key in _MACHINE)
+        for run in runs
+        if not is_outside(run)
+    }
+    return len(machines) <= 1
+
+
+def same_padding(runs: Sequence[SavedRun]) -> bool:
+    """Whether the batches were made in one way, where there were any: speeds may be ranked."""
+    return len(_paddings(runs)) <= 1
 
 
 def is_outside(run: SavedRun) -> bool:
@@ -37,21 +49,24 @@ def is_outside(run: SavedRun) -> bool:
     return not run.section("environment")
 
 
-def _conditions(run: SavedRun) -> tuple[str, ...]:
-    environment, training = run.section("environment"), run.section("training")
-    return (
-        *(str(environment.get(key)) for key in _ENVIRONMENT),
-        *(str(training.get(key)) for key in _TRAINING if training.get(key) is not None),
-    )
+def _paddings(runs: Sequence[SavedRun]) -> set[str]:
+    found = (run.section("training").get("padding") for run in runs)
+    return {str(padding) for padding in found if padding not in (None, "none")}
 
 
 def _speed(runs: Sequence[SavedRun]) -> list[str]:
-    if same_speed_conditions(runs):
-        return []
-    return [
-        "The runs were trained on different hardware, precision, padding or numbers of threads or "
-        "processes: their training times and speeds must not be ranked."
-    ]
+    if not same_machine(runs):
+        return [
+            "The runs were trained on different hardware, precision or numbers of threads or "
+            "processes: their training times and speeds must not be ranked."
+        ]
+    if not same_padding(runs):
+        return [
+            f"Their batches were not made in one way ({', '.join(sorted(_paddings(runs)))}), so "
+            "that they hold more or less padding: examples and tokens per second must not be "
+            "ranked."
+        ]
+    return []
 
 
 def _budgets(methods: Sequence[Method]) -> list[str]:
@@ -60,7 +75,7 @@ def _budgets(methods: Sequence[Method]) -> list[str]:
     if len(budgets) > 1:
         given = [f"{method.title} {_budget(method.runs[0])}" for method in methods]
         return [f"The runs had different budgets of training time: {', '.join(given)}."]
-    if budgets != {None} and not same_speed_conditions(runs):
+    if budgets != {None} and not same_machine(runs):
         return ["Their budget of training time is the same, but not what their machines do in it."]
     return []
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from toolkit import stats
 from toolkit.comparison.alignment import AlignedRuns, align
-from toolkit.comparison.cautions import cautions_about, same_speed_conditions
+from toolkit.comparison.cautions import cautions_about, same_machine, same_padding
 from toolkit.comparison.learning_curve import CurveSeries, curve_series
 from toolkit.comparison.methods import Method, group_into_methods
 from toolkit.comparison.outside import load_outside
@@ -18,6 +18,7 @@ from toolkit.comparison.pairs import Pair, all_pairs, answers_alike
 from toolkit.comparison.saved_run import SavedRun, load_run
 from toolkit.comparison.scores import Scores, score_runs
 from toolkit.errors import UserError
+from toolkit.progress import working
 from toolkit.stats import Estimate, Interval, seed_interval
 from toolkit.task_scores.measures import Measure
 from toolkit.task_scores.view import TaskView
@@ -95,9 +96,14 @@ class Comparison:
         return [run for row in self.rows for run in row.method.runs]
 
     @property
-    def same_speed_conditions(self) -> bool:
-        """Whether training times and speeds of the runs in the table may be ranked."""
-        return same_speed_conditions(self.runs)
+    def same_machine(self) -> bool:
+        """Whether training times of the runs in the table may be ranked."""
+        return same_machine(self.runs)
+
+    @property
+    def same_padding(self) -> bool:
+        """Whether their batches were made in one way, so that speeds may be ranked, too."""
+        return same_padding(self.runs)
 
     @property
     def several_seeds(self) -> bool:
@@ -147,7 +153,8 @@ def compare_runs(
         UserError: a run cannot be read, the comparison would be unfair, or there is less than two
             methods.
     """
-    compared, others = _load(paths, learning_curve, titles or {}, predictions or {})
+    with working("reading the runs"):
+        compared, others = _load(paths, learning_curve, titles or {}, predictions or {})
     by_folder = {folder.resolve(): name for folder, name in (methods or {}).items()}
     groups, notes = group_into_methods(compared, by_folder)
     if len(groups) < 2:
@@ -155,8 +162,9 @@ def compare_runs(
             "A comparison needs at least two methods; the given runs are seeds of one: "
             + ", ".join(str(run.folder) for run in compared)
         )
-    aligned = align([*compared, *others], force)
-    scores = score_runs(aligned.view, len(compared) + len(others), draws, seed)
+    with working(f"comparing {len(compared) + len(others)} runs"):
+        aligned = align([*compared, *others], force)
+        scores = score_runs(aligned.view, len(compared) + len(others), draws, seed)
     ordered = _best_first(groups, scores[aligned.view.primary.key])
     pairs = all_pairs(ordered, scores, aligned.view)
     rows = [_row(place, ordered, scores, pairs, aligned.view) for place in range(len(ordered))]

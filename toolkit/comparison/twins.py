@@ -9,27 +9,40 @@ from dataclasses import dataclass
 from toolkit.comparison.compare import Comparison, Row
 from toolkit.comparison.methods import settings
 from toolkit.comparison.saved_run import SavedRun
-from toolkit.comparison.training_log import Point, read_training_log
+from toolkit.comparison.training_log import Point, read_training_log, selection_metric
 
 _SETTING = "implementation"
 
 
 @dataclass(frozen=True)
 class Gap:
-    """The largest difference of two curves, and the step where it is; `steps` were compared."""
+    """The largest difference of two curves, and the step where it is.
+
+    Args:
+        steps: how many were compared.
+        equal: how many of them, from the first on, are equal bit for bit.
+    """
 
     difference: float
     step: int
     steps: int
+    equal: int
 
 
 @dataclass(frozen=True)
 class TwinSeed:
-    """Two runs of one seed. `speed_ratio`: tokens (or examples) per second, first over second."""
+    """Two runs of one seed.
+
+    Args:
+        loss: of training.
+        validation: of the metric that chose the model.
+        other_answers: test examples that they answer differently.
+        speed_ratio: tokens (or examples) per second, first over second.
+    """
 
     seed: int | None
     loss: Gap | None
-    validation: dict[str, Gap]
+    validation: Gap | None
     other_answers: int
     speed_ratio: float | None
 
@@ -100,12 +113,11 @@ def _twins(comparison: Comparison, first: int, second: int) -> Twins:
 
 def _twin_seed(comparison: Comparison, run: SavedRun, other: SavedRun, differing: int) -> TwinSeed:
     ours, theirs = read_training_log(run), read_training_log(other)
-    validation = {
-        name: gap
-        for name, points in ours.validation.items()
-        if (gap := _gap(points, theirs.validation.get(name, []))) is not None
-    }
-    ratio = _speed_ratio(run, other) if comparison.same_speed_conditions else None
+    chosen = selection_metric([run, other])
+    metric = "" if chosen is None else chosen[0]
+    validation = _gap(ours.validation.get(metric, []), theirs.validation.get(metric, []))
+    alike = comparison.same_machine and comparison.same_padding
+    ratio = _speed_ratio(run, other) if alike else None
     return TwinSeed(run.seed, _gap(ours.loss, theirs.loss), validation, differing, ratio)
 
 
@@ -120,7 +132,8 @@ def _gap(ours: Sequence[Point], theirs: Sequence[Point]) -> Gap | None:
     if not gaps:
         return None
     difference, step = max(gaps)
-    return Gap(difference, step, len(gaps))
+    equal = next((i for i, (gap, _) in enumerate(gaps) if gap > 0), len(gaps))
+    return Gap(difference, step, len(gaps), equal)
 
 
 def _speed_ratio(run: SavedRun, other: SavedRun) -> float | None:

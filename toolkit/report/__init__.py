@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from toolkit.progress import working
 from toolkit.report.content import Report, build_report
 from toolkit.report.document import as_json, write_json
 from toolkit.report.files import write_document
@@ -27,4 +28,6 @@ def write_report(report: Report, folder: str | Path) -> Path:
     Raises:
         UserError: the folder cannot be written.
     """
-    return write_document(as_blocks(report), folder, as_json(report)).with_name("report.html")
+    with working("drawing the report"):
+        markdown = write_document(as_blocks(report), folder, as_json(report))
+    return markdown.with_name("report.html")

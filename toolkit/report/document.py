@@ -34,7 +34,8 @@ def as_json(report: Report) -> dict[str, Any]:
             "forced": comparison.forced,
             "cautions": comparison.cautions,
             "statements": statements(report),
-            "same_speed_conditions": comparison.same_speed_conditions,
+            "times_may_be_ranked": comparison.same_machine,
+            "speeds_may_be_ranked": comparison.same_machine and comparison.same_padding,
         },
         "test_set": {
             "examples": comparison.n,

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from toolkit import stats
 from toolkit.comparison.compare import Comparison
 from toolkit.comparison.pairs import ALPHA, Pair
+from toolkit.comparison.twins import Twins, find_twins
 from toolkit.report import wording
 
 # Sentences beyond this many rivals repeat what the table of pairs shows better.
 _MOST_RIVALS = 3
+# Beyond these a number of examples (times those there are) or of seeds says no more than "many".
+_MOST_TIMES_EXAMPLES = 10_000
+_MOST_SEEDS = 1_000
+_FAR_BELOW = " A difference of that size is far below what any setting of this kind could show."
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,30 @@ def verdict(comparison: Comparison) -> Verdict:
         details = [_evidence(comparison, beaten[0])]
         if len(beaten) > 1:
             details.append(_beaten(comparison, beaten[1:]))
-    return Verdict(headline, details + _baseline(comparison))
+    twins = [twins_in_words(comparison, found) for found in find_twins(comparison)]
+    return Verdict(headline, details + twins + _baseline(comparison))
+
+
+def twins_in_words(comparison: Comparison, twins: Twins) -> str:
+    """How far apart two implementations of one model train, and which is faster."""
+    ours, theirs = (comparison.rows[place].title for place in (twins.first, twins.second))
+    words = f"{ours} and {theirs} started from the same settings and seeds. "
+    gap, ratio = twins.largest_loss_gap, twins.median_speed_ratio
+    if gap is None:
+        words += "They logged no training loss at a common step. "
+    elif gap.difference == 0:
+        words += f"Their training losses are equal bit for bit at all {gap.steps:,} logged steps. "
+    else:
+        equal = min(seed.loss.equal for seed in twins.seeds if seed.loss is not None)
+        words += (
+            f"Their training losses are equal bit for bit at the first {equal:,} logged steps at "
+            f"least, and at most {gap.difference:.1e} apart (step {gap.step:,}). "
+        )
+    if ratio is None:
+        return words + "Their speeds cannot be compared: conditions differ or were not recorded."
+    low, high = min(twins.speed_ratios), max(twins.speed_ratios)
+    spread = f" ({low:.2f} to {high:.2f})" if len(twins.speed_ratios) > 1 else ""
+    return words + f"{ours} trained at {ratio:.2f} times the speed of {theirs}{spread}."
 
 
 def _named(comparison: Comparison, row: int) -> str:
@@ -130,15 +158,18 @@ def _what_it_would_take(comparison: Comparison, pair: Pair) -> str:
     if difference.p_examples >= level:
         examples = _examples_needed(comparison, pair, level)
         if examples is None:
-            return _what_can_be_seen(comparison, pair, level)
+            return _what_can_be_seen(pair, level)
+        if examples > _MOST_TIMES_EXAMPLES * comparison.n:
+            return _FAR_BELOW
         wanted.append(f"about {wording.about(examples)} test {comparison.view.noun}")
     over = difference.over_seeds
     if over is not None and over.seeds.p_value >= level:
         key = difference.measure.key
         ours, theirs = (comparison.rows[place].values[key] for place in (pair.first, pair.second))
         seeds = stats.seeds_needed(ours, theirs, alpha=level, power=stats.POWER)
-        if seeds is not None:
-            wanted.append(f"about {wording.about(seeds)} seeds of each")
+        if seeds is None or seeds > _MOST_SEEDS:
+            return _FAR_BELOW
+        wanted.append(f"about {wording.about(seeds)} seeds of each")
     if not wanted:
         if over is None or over.both.p_value < level:
             return ""
@@ -161,7 +192,7 @@ def _examples_needed(comparison: Comparison, pair: Pair, level: float) -> int | 
     )
 
 
-def _what_can_be_seen(comparison: Comparison, pair: Pair, level: float) -> str:
+def _what_can_be_seen(pair: Pair, level: float) -> str:
     """For two methods that are equally good here: what difference the test set would show."""
     if pair.counts is None or not pair.deciding.measure.counts_right:
         return " They score the same on it."

@@ -88,6 +88,7 @@ def make_run(tmp_path: Path) -> Callable[..., Path]:
                 "seconds": 214.3,
                 "tokens_per_second": 5231.7,
                 "selection": "highest validation accuracy",
+                "padding": "grouped by length",
             },
             "test": {
                 "accuracy": {

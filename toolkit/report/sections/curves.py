@@ -13,6 +13,7 @@ from toolkit.plots import Band, Series, learning_curve, seed_curves
 from toolkit.report import wording
 from toolkit.report.blocks import Block, Cell, Figure, Paragraph, Section, Table
 from toolkit.report.content import Report
+from toolkit.report.verdict import twins_in_words
 from toolkit.task_scores.measures import Unit
 
 _AXIS_NAMES = {"step": "optimizer step", "seconds": "seconds of training", "joules": "joules"}
@@ -49,7 +50,7 @@ def _training(comparison: Comparison) -> list[Block]:
     ]
     name, share = f"validation {metric.replace('_', ' ')}", is_share(metric)
     for axis in AXES:
-        if axis == "step" or comparison.same_speed_conditions:
+        if axis == "step" or comparison.same_machine:
             figures += _figure(comparison, validation, axis, name, f"validation_{axis}", share)
     return figures
 
@@ -99,7 +100,7 @@ def _targets(report: Report) -> list[Block]:
     if found.left_out is not None:
         return [Paragraph(found.left_out, tone="note")]
     axes = found.axes()
-    if not report.comparison.same_speed_conditions:
+    if not report.comparison.same_machine:
         axes = [axis for axis in axes if axis == "step"]
     metric = found.metric.replace("_", " ")
     header = [f"validation {metric}", *(row.title for row in report.comparison.rows)]
@@ -147,52 +148,34 @@ def _reached(one: Reached | None, axes: Sequence[str]) -> Cell:
 def _twins(report: Report) -> list[Block]:
     blocks: list[Block] = []
     for twins in report.twins:
-        ours, theirs = (report.comparison.rows[i].title for i in (twins.first, twins.second))
-        blocks.append(Paragraph(_twins_in_words(report, twins, ours, theirs)))
-        blocks.append(_twins_table(twins))
+        blocks += [Paragraph(twins_in_words(report.comparison, twins)), _twins_table(twins)]
     blocks.append(
         Paragraph(
-            "Largest differences of the training loss and of any validation metric at steps that "
-            "both logged, and how many test answers differ. Speed ratio: real tokens (or examples) "
-            "per second of the first over the second, of two runs one after the other.",
+            "Largest differences of the training loss and of the validation metric that chose the "
+            "model, at steps that both logged; at how many steps the loss is the same to the last "
+            "bit; how many test answers differ. Speed ratio: real tokens (or examples) per second "
+            "of the first over the second, of two runs one after the other.",
             tone="caption",
         )
     )
     return blocks
 
 
-def _twins_in_words(report: Report, twins: Twins, ours: str, theirs: str) -> str:
-    gap, ratio = twins.largest_loss_gap, twins.median_speed_ratio
-    words = f"{ours} and {theirs} started from the same settings and seeds. "
-    if gap is None:
-        words += "They logged no training loss at a common step. "
-    else:
-        words += (
-            f"Their training losses differ by at most {gap.difference:.1e} (step {gap.step:,}). "
-        )
-    if ratio is None:
-        words += "Their speeds cannot be compared: the conditions differ or were not recorded."
-    else:
-        low, high = min(twins.speed_ratios), max(twins.speed_ratios)
-        spread = f" ({low:.2f} to {high:.2f})" if len(twins.speed_ratios) > 1 else ""
-        words += f"{ours} trained at {ratio:.2f} times the speed of {theirs}{spread}."
-    return words
-
-
 def _twins_table(twins: Twins) -> Table:
-    header = ["seed", "loss apart", "validation apart", "other answers", "speed ratio"]
+    header = [
+        "seed", "loss apart", "equal steps", "validation apart", "other answers", "speed ratio",
+    ]  # fmt: skip
     rows = []
     for seed in twins.seeds:
-        validation = max((gap.difference for gap in seed.validation.values()), default=None)
-        loss = wording.MISSING if seed.loss is None else f"{seed.loss.difference:.1e}"
-        steps = None if seed.loss is None else f"of {seed.loss.steps:,} steps"
+        loss, validation, ratio = seed.loss, seed.validation, seed.speed_ratio
         rows.append(
             [
-                Cell(str(seed.seed)),
-                Cell(loss, detail=steps),
-                Cell(wording.MISSING if validation is None else f"{validation:.1e}"),
-                Cell(wording.count(seed.other_answers)),
-                Cell(wording.MISSING if seed.speed_ratio is None else f"{seed.speed_ratio:.2f}"),
+                str(seed.seed),
+                wording.MISSING if loss is None else f"{loss.difference:.1e}",
+                wording.MISSING if loss is None else f"{loss.equal:,} of {loss.steps:,}",
+                wording.MISSING if validation is None else f"{validation.difference:.1e}",
+                wording.count(seed.other_answers),
+                wording.MISSING if ratio is None else f"{ratio:.2f}",
             ]
         )
     return Table(header, rows, numeric=range(len(header)))

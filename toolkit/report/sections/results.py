@@ -159,9 +159,11 @@ def _what_costs_mean(comparison: Comparison) -> str:
         )
     if "energy" not in shown:
         sentences.append("Energy could not be read on this hardware")
-    if not comparison.same_speed_conditions:
+    if not comparison.same_machine:
         sentences.append(
             "These times and speeds were taken under different conditions (see above): they must "
             "not be ranked"
         )
+    elif not comparison.same_padding:
+        sentences.append("Examples and tokens per second must not be ranked (see above)")
     return ". ".join(sentences) + "."
