@@ -48,4 +48,13 @@ def mean_and_range(row: Row, column: CostColumn) -> tuple[str, str | None]:
         return wording.MISSING, None
     low, high = column.written(min(values)), column.written(max(values))
     mean = column.written(sum(values) / len(values))
-    return mean, None if low == high else f"{low} to {high}"
+    return mean, None if low == high else _range(low, high)
+
+
+def _range(low: str, high: str) -> str:
+    """ "104 s", "110 s" -> "104–110 s"; units that differ stay."""
+    for unit in (low.rpartition(" ")[2], "%"):
+        if low.endswith(unit) and high.endswith(unit) and low != unit:
+            low = low.removesuffix(unit).rstrip()
+            break
+    return f"{low}–{high}"

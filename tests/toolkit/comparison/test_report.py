@@ -16,6 +16,7 @@ from toolkit.commands import compare as command
 from toolkit.comparison.compare import compare_runs
 from toolkit.errors import UserError
 from toolkit.report import as_blocks, as_json, build_report, print_report, wording, write_report
+from toolkit.report.cost import _range
 from toolkit.report.examples import LONGEST_TEXT, group_examples
 from toolkit.report.markdown_blocks import render_markdown
 from toolkit.report.verdict import verdict
@@ -502,3 +503,17 @@ def test_the_distance_from_a_published_number(make_run):
         "A", "validation", "87.0%", "90.0%", "−3.0 points", "ten times the labels",
         "arXiv:0000.00000, table 1",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        ("104 s", "110 s", "104–110 s"),
+        ("1,594", "1,680", "1,594–1,680"),
+        ("69%", "72%", "69–72%"),
+        ("1.78 GiB", "1.83 GiB", "1.78–1.83 GiB"),
+        ("900 MiB", "1.02 GiB", "900 MiB–1.02 GiB"),
+    ],
+)
+def test_a_range_names_its_unit_once(low, high, expected):
+    assert _range(low, high) == expected

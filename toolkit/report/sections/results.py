@@ -150,7 +150,7 @@ def _what_costs_mean(comparison: Comparison) -> str:
     if "computed" in shown:
         sentences.append(
             "Computed: floating point operations of matrix products, convolutions and attention in "
-            "all training steps, padding included, counted in the first step and scaled"
+            "all training steps, padding included, counted in some of them and scaled"
         )
     if "utilisation" in shown:
         sentences.append(
