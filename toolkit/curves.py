@@ -55,6 +55,35 @@ def average_over_seeds(curves: Sequence[tuple[ArrayLike, ArrayLike]]) -> Average
     )
 
 
+def average_point_by_point(curves: Sequence[tuple[ArrayLike, ArrayLike]]) -> AveragedCurve:
+    """Average the first points of all curves, the second ones, and so on: places and values.
+
+    For curves whose n-th points belong together though their places differ, such as the seconds at
+    which evaluations were made: no value is read off between points. Points that not every curve
+    has are left out; a value that is not finite makes its average a gap.
+
+    Raises:
+        ValueError: no curves, or x and y of different lengths.
+    """
+    if not curves:
+        raise ValueError("there are no curves to average")
+    arrays = [(np.asarray(x, dtype=float), np.asarray(y, dtype=float)) for x, y in curves]
+    for number, (x, y) in enumerate(arrays):
+        if x.ndim != 1 or x.shape != y.shape:
+            raise ValueError(f"curve {number}: x has shape {x.shape}, y {y.shape}")
+    points = min(len(x) for x, _ in arrays)
+    places = np.stack([x[:points] for x, _ in arrays])
+    values = np.stack([y[:points] for _, y in arrays])
+    values = np.where(np.isfinite(values), values, np.nan)
+    return AveragedCurve(
+        x=places.mean(axis=0),
+        mean=values.mean(axis=0),
+        low=values.min(axis=0),
+        high=values.max(axis=0),
+        runs=len(arrays),
+    )
+
+
 def _read(number: int, x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     """A curve as arrays, one value a place, gaps as NaN (which `numpy.interp` does not bridge)."""
     places, values = np.asarray(x, dtype=float), np.asarray(y, dtype=float)

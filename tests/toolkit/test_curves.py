@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.curves import average_over_seeds
+from toolkit.curves import average_over_seeds, average_point_by_point
 
 
 def test_two_runs_measured_at_different_seconds():
@@ -103,3 +103,20 @@ def test_against_brute_force(curves):
 def test_what_cannot_be_averaged_is_refused(curves, message):
     with pytest.raises(ValueError, match=message):
         average_over_seeds(curves)
+
+
+def test_points_that_belong_together_are_averaged_where_they_are():
+    """Evaluations at other seconds: nothing is read off between them, and no end is cut off."""
+    curves = [([10, 20, 30], [0.5, 0.7, 0.9]), ([12, 26, 40, 50], [0.7, 0.7, 0.8, 1.0])]
+    found = average_point_by_point(curves)
+    assert found.x.tolist() == [11, 23, 35]
+    assert found.mean == pytest.approx([0.6, 0.7, 0.85])
+    assert found.low == pytest.approx([0.5, 0.7, 0.8])
+    assert found.high == pytest.approx([0.7, 0.7, 0.9])
+    assert found.runs == 2
+    gap = average_point_by_point([([1, 2], [1.0, math.inf]), ([1, 2], [3.0, 4.0])])
+    assert gap.mean[0] == 2
+    assert math.isnan(gap.mean[1])
+    for wrong in ([], [([1, 2], [1])]):
+        with pytest.raises(ValueError, match="curve"):
+            average_point_by_point(wrong)

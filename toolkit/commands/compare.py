@@ -16,7 +16,12 @@ HELP = (
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `toolkit compare`."""
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="run directory (two or more)")
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="run directory (two or more; with --predictions one is enough)",
+    )
     parser.add_argument(
         "--output",
         metavar="DIR",
@@ -28,7 +33,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[TITLE=]FILE",
         help="predictions of another system for the same test examples (csv, tsv, json, jsonl, "
-        "parquet; columns id and prediction)",
+        "parquet; columns id and prediction, for language models id, nll and tokens; see "
+        "recipes/README.md)",
     )
     parser.add_argument(
         "--learning-curve",

@@ -17,12 +17,39 @@ def cautions_about(methods: Sequence[Method], view: TaskView) -> list[str]:
     """Sentences about speed, budgets, data, selection and seeds that are not alike."""
     runs = [run for method in methods for run in method.runs]
     return [
+        *_outside(methods),
+        *_versions(runs),
         *_speed(runs),
         *_budgets(methods),
         *_data(methods),
         *_selection(runs),
         *_seeds(methods, view),
         *_single_answers(methods, view),
+    ]
+
+
+def _outside(methods: Sequence[Method]) -> list[str]:
+    names = [method.title for method in methods if is_outside(method.runs[0])]
+    if not names:
+        return []
+    are = "is a file" if len(names) == 1 else "are files"
+    return [
+        f"{', '.join(names)} {are} of predictions for the same examples. On what the system was "
+        "trained, how it was chosen and whether it has seen these examples is not known."
+    ]
+
+
+def _versions(runs: Sequence[SavedRun]) -> list[str]:
+    commits = {
+        str(git.get("commit"))[:8] + ("+" if git.get("dirty") else "")
+        for run in runs
+        if isinstance(git := run.section("environment").get("git"), dict)
+    }
+    if len(commits) < 2:
+        return []
+    return [
+        f"The runs were made by different versions of the code ({', '.join(sorted(commits))}; +: "
+        "changed since): to repeat one, check its version out first."
     ]
 
 
@@ -50,23 +77,36 @@ def is_outside(run: SavedRun) -> bool:
 
 
 def _paddings(runs: Sequence[SavedRun]) -> set[str]:
-    found = (run.section("training").get("padding") for run in runs)
-    return {str(padding) for padding in found if padding not in (None, "none")}
+    """What is not recorded is not known to be the same; runs without a speed have none to rank."""
+    speeds = ("tokens_per_second", "examples_per_second")
+    trainings = [run.section("training") for run in runs]
+    found = [t.get("padding") for t in trainings if any(t.get(speed) for speed in speeds)]
+    return {"not recorded" if padding is None else str(padding) for padding in found} - {"none"}
 
 
 def _speed(runs: Sequence[SavedRun]) -> list[str]:
     if not same_machine(runs):
         return [
-            "The runs were trained on different hardware, precision or numbers of threads or "
-            "processes: their training times and speeds must not be ranked."
+            f"The runs were trained on different hardware or in another way ({_differing(runs)}): "
+            "their training times and speeds must not be ranked."
         ]
     if not same_padding(runs):
         return [
-            f"Their batches were not made in one way ({', '.join(sorted(_paddings(runs)))}), so "
-            "that they hold more or less padding: examples and tokens per second must not be "
-            "ranked."
+            f"The methods form their batches in different ways "
+            f"({', '.join(sorted(_paddings(runs)))}), so that these hold more or less padding: "
+            "examples and tokens per second must not be ranked."
         ]
     return []
+
+
+def _differing(runs: Sequence[SavedRun]) -> str:
+    """ "threads 1 or 2; precision bf16 or fp32"."""
+    parts = []
+    for key in _MACHINE:
+        values = {str(r.section("environment").get(key)) for r in runs if not is_outside(r)}
+        if len(values) > 1:
+            parts.append(f"{key} {' or '.join(sorted(values))}")
+    return "; ".join(parts)
 
 
 def _budgets(methods: Sequence[Method]) -> list[str]:
@@ -89,6 +129,8 @@ def _data(methods: Sequence[Method]) -> list[str]:
     for split, what in (("train", "trained on"), ("validation", "selected on")):
         groups: dict[str | None, list[str]] = {}
         for method in methods:
+            if is_outside(method.runs[0]):
+                continue
             groups.setdefault(method.runs[0].data_hash(split), []).append(method.title)
         if len(groups) > 1:
             listed = " | ".join(", ".join(group) for group in groups.values())
@@ -115,7 +157,11 @@ def _seeds(methods: Sequence[Method], view: TaskView) -> list[str]:
         )
     alike = [m.title for m in methods if len(m.runs) > 1 and answers_alike(m, view)]
     if alike:
-        cautions.append(f"The seed changes no answer of {', '.join(alike)}.")
+        give = "gives" if len(alike) == 1 else "give"
+        cautions.append(
+            f"{', '.join(alike)} {give} the same answers with every seed: the seeds count as one "
+            "run."
+        )
     return cautions
 
 

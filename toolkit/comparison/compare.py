@@ -191,8 +191,8 @@ def _load(
     folders = _distinct(paths)
     if not folders or len(folders) + len(predictions) < 2:
         raise UserError(
-            f"A comparison needs at least two runs, found {len(folders) + len(predictions)}, "
-            f"{len(folders)} of them run directories."
+            f"A comparison needs at least two runs, or one and a file of predictions; found "
+            f"{len(folders)} run directories and {len(predictions)} files."
         )
     given = {folder.resolve(): title for folder, title in titles.items()}
     compared = [_titled(load_run(folder), given) for folder in folders]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from toolkit.comparison.compare import Comparison
 from toolkit.comparison.saved_run import SavedRun
 from toolkit.comparison.training_log import AXES, Point, read_training_log, selection_metric
+from toolkit.errors import UserError
 
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
 _SHARES = (
@@ -68,6 +69,11 @@ def targets(comparison: Comparison) -> Targets | None:
     if not _same_validation(trained):
         why = _why_not("with different validation examples")
         return Targets(metric, {}, left_out=why)
+    if comparison.target is not None and is_share(metric) and not 0 <= comparison.target <= 1:
+        raise UserError(
+            f"--target {comparison.target:g}: validation {metric.replace('_', ' ')} runs from 0 to "
+            "1; give a share such as 0.8."
+        )
     sign = 1 if higher else -1
     best = [max(sign * p.value for p in run) for c in curves if c for run in c]
     common = None if comparison.target is not None else sign * min(best)

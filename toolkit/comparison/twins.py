@@ -36,14 +36,14 @@ class TwinSeed:
     Args:
         loss: of training.
         validation: of the metric that chose the model.
-        other_answers: test examples that they answer differently.
+        other_answers: test examples that they answer differently; None where answers are numbers.
         speed_ratio: tokens (or examples) per second, first over second.
     """
 
     seed: int | None
     loss: Gap | None
     validation: Gap | None
-    other_answers: int
+    other_answers: int | None
     speed_ratio: float | None
 
 
@@ -103,15 +103,21 @@ def _twins(comparison: Comparison, first: int, second: int) -> Twins:
     for run, place in zip(ours.runs, ours.places, strict=True):
         if run.seed in place_of:
             other = place_of[run.seed]
-            answers = comparison.view.answers
-            differing = sum(
-                a != b for a, b in zip(answers[place], answers[theirs.places[other]], strict=True)
-            )
+            differing = _other_answers(comparison, place, theirs.places[other])
             seeds.append(_twin_seed(comparison, run, theirs.runs[other], differing))
     return Twins(first, second, seeds)
 
 
-def _twin_seed(comparison: Comparison, run: SavedRun, other: SavedRun, differing: int) -> TwinSeed:
+def _other_answers(comparison: Comparison, place: int, other: int) -> int | None:
+    if comparison.view.right is None:
+        return None
+    answers = comparison.view.answers
+    return sum(a != b for a, b in zip(answers[place], answers[other], strict=True))
+
+
+def _twin_seed(
+    comparison: Comparison, run: SavedRun, other: SavedRun, differing: int | None
+) -> TwinSeed:
     ours, theirs = read_training_log(run), read_training_log(other)
     chosen = selection_metric([run, other])
     metric = "" if chosen is None else chosen[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +20,10 @@ _EACH = 3
 
 @dataclass(frozen=True)
 class Answer:
-    """What the first seed of a method answered; None where unknown."""
+    """What a method answered, all its seeds; None where unknown.
+
+    `right` is what most of them were, `confidence` and `loss` are means.
+    """
 
     title: str
     text: str
@@ -76,10 +81,10 @@ def _by_right(
     rng = np.random.default_rng(seed)
     groups = []
     for title, mask in (
-        (f"Only {a} is right (not {b})", first & ~second),
-        (f"Only {b} is right (not {a})", second & ~first),
-        ("Both are wrong", ~first & ~second),
-        ("Both are right", first & second),
+        (f"{a} right, {b} wrong", first & ~second),
+        (f"{b} right, {a} wrong", second & ~first),
+        (f"{a} and {b} both wrong", ~first & ~second),
+        (f"{a} and {b} both right", first & second),
     ):
         found = np.flatnonzero(mask)
         chosen = rng.choice(found, min(_EACH, len(found)), replace=False).tolist()
@@ -126,39 +131,47 @@ def _worst_by_loss(comparison: Comparison) -> list[ExampleGroup]:
         return []
     mean = known.mean(axis=0)
     chosen = np.argsort(-mean, kind="stable")[:_EACH].tolist()
-    how = (
-        "The highest mean loss over the runs that recorded one: mistakes all of them are sure of, "
-        "and often wrong labels."
-    )
+    how = "The highest mean loss over the runs that recorded one."
+    if comparison.view.classes is not None:
+        how += " Often these are wrong labels."
     return [
         ExampleGroup("Hardest for all", how, None, [_example(comparison, row) for row in chosen])
     ]
 
 
 def _example(comparison: Comparison, row: int) -> Example:
-    aligned, view = comparison.aligned, comparison.view
+    view = comparison.view
     answers = []
     for table_row in comparison.rows:
-        place = table_row.method.places[0]
+        places = table_row.method.places
+        right = method_right(table_row.method, view)
         answers.append(
             Answer(
                 title=table_row.title,
-                text=wording.shortened(view.answers[place][row], LONGEST_TEXT),
-                right=None if view.right is None else bool(view.right[place, row]),
-                confidence=_known(view.confidence, place, row),
-                loss=_known(view.loss, place, row),
+                text=_answers([view.answers[place][row] for place in places]),
+                right=None if right is None else bool(right[row]),
+                confidence=_mean(view.confidence, places, row) if len(places) == 1 else None,
+                loss=_mean(view.loss, places, row),
             )
         )
     return Example(
-        id=aligned.ids[row],
+        id=comparison.aligned.ids[row],
         shown=_shown(comparison, row),
         truth=wording.shortened(view.truth[row], LONGEST_TEXT),
         answers=answers,
     )
 
 
-def _known(values: NDArray[np.float64] | None, place: int, row: int) -> float | None:
-    found = math.nan if values is None else float(values[place, row])
+def _answers(texts: Sequence[str]) -> str:
+    """One answer, or what the seeds answered, the most frequent first: "good (2), bad (1)"."""
+    counts = Counter(wording.shortened(text, LONGEST_TEXT) for text in texts)
+    if len(texts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{text} ({count})" for text, count in counts.most_common())
+
+
+def _mean(values: NDArray[np.float64] | None, places: Sequence[int], row: int) -> float | None:
+    found = math.nan if values is None else float(values[list(places), row].mean())
     return found if math.isfinite(found) else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 
 from toolkit import stats
@@ -15,7 +16,7 @@ _MOST_RIVALS = 3
 # Beyond these a number of examples (times those there are) or of seeds says no more than "many".
 _MOST_TIMES_EXAMPLES = 10_000
 _MOST_SEEDS = 1_000
-_FAR_BELOW = " A difference of that size is far below what any setting of this kind could show."
+_FAR_BELOW = " No test set or number of seeds of practical size would separate them."
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,15 @@ class Verdict:
 
 
 def verdict(comparison: Comparison) -> Verdict:
-    """Who is better on this test set and by how much, or that the set cannot tell."""
+    """Who is better on this test set and by how much, or that the set cannot tell.
+
+    Of two implementations of one model: how far apart they train.
+    """
     against_best = [pair for pair in comparison.pairs if pair.first == 0]
     beaten = [pair for pair in against_best if pair.significant]
     undecided = [pair for pair in against_best if not pair.significant]
     if undecided:
-        headline = _tie(comparison, undecided)
+        headline = _undecided(comparison, undecided)
         details = [
             # The headline already says what it would take to separate the first pair.
             _evidence(comparison, pair) + (_what_it_would_take(comparison, pair) if place else "")
@@ -46,29 +50,55 @@ def verdict(comparison: Comparison) -> Verdict:
         if len(beaten) > 1:
             details.append(_beaten(comparison, beaten[1:]))
     twins = [twins_in_words(comparison, found) for found in find_twins(comparison)]
-    return Verdict(headline, details + twins + _baseline(comparison))
+    if twins and len(comparison.rows) == 2:
+        headline, details = twins[0], [headline, *details]
+    else:
+        details += twins
+    if not comparison.several_seeds:
+        headline += " One training run each: other seeds may change this."
+    if comparison.forced:
+        headline = f"Forced, not a fair comparison: {headline}"
+    return Verdict(headline, details + _baseline(comparison))
 
 
 def twins_in_words(comparison: Comparison, twins: Twins) -> str:
-    """How far apart two implementations of one model train, and which is faster."""
+    """How far apart two implementations of one model train, and whether one is faster."""
     ours, theirs = (comparison.rows[place].title for place in (twins.first, twins.second))
     words = f"{ours} and {theirs} started from the same settings and seeds. "
-    gap, ratio = twins.largest_loss_gap, twins.median_speed_ratio
-    if gap is None:
-        words += "They logged no training loss at a common step. "
-    elif gap.difference == 0:
-        words += f"Their training losses are equal bit for bit at all {gap.steps:,} logged steps. "
-    else:
-        equal = min(seed.loss.equal for seed in twins.seeds if seed.loss is not None)
-        words += (
-            f"Their training losses are equal bit for bit at the first {equal:,} logged steps at "
-            f"least, and at most {gap.difference:.1e} apart (step {gap.step:,}). "
-        )
-    if ratio is None:
+    words += _same_answers(comparison, twins) + _loss_apart(twins)
+    ratios = twins.speed_ratios
+    if not ratios:
         return words + "Their speeds cannot be compared: conditions differ or were not recorded."
-    low, high = min(twins.speed_ratios), max(twins.speed_ratios)
-    spread = f" ({low:.2f} to {high:.2f})" if len(twins.speed_ratios) > 1 else ""
-    return words + f"{ours} trained at {ratio:.2f} times the speed of {theirs}{spread}."
+    if min(ratios) > 1 or max(ratios) < 1:
+        faster, slower = (ours, theirs) if min(ratios) > 1 else (theirs, ours)
+        times = sorted(ratio if min(ratios) > 1 else 1 / ratio for ratio in ratios)
+        middle = statistics.median(times)
+        spread = f" (median; {times[0]:.2f} to {times[-1]:.2f})" if len(times) > 1 else ""
+        return words + f"{faster} trained {middle:.2f} times as fast as {slower}{spread}."
+    listed = wording.listed([f"{ratio:.2f}" for ratio in ratios])
+    return words + f"Neither is shown to be faster: seed by seed the ratio was {listed}."
+
+
+def _same_answers(comparison: Comparison, twins: Twins) -> str:
+    others = [seed.other_answers for seed in twins.seeds]
+    if any(number != 0 for number in others):
+        return ""
+    seeds = f" with all {len(others)} seeds" if len(others) > 1 else ""
+    return f"They gave the same answer to all {comparison.n:,} test {comparison.view.noun}{seeds}. "
+
+
+def _loss_apart(twins: Twins) -> str:
+    gap = twins.largest_loss_gap
+    if gap is None:
+        return "They logged no training loss at a common step. "
+    if gap.difference == 0:
+        return f"Their training losses are equal to the last bit at all {gap.steps:,} steps. "
+    equal = min(seed.loss.equal for seed in twins.seeds if seed.loss is not None)
+    start = f"equal to the last bit for the first {equal:,} steps at least, and " if equal else ""
+    return (
+        f"Their training losses are {start}at most {wording.tiny(gap.difference)} apart "
+        f"(step {gap.step:,} of {gap.steps:,}). "
+    )
 
 
 def _named(comparison: Comparison, row: int) -> str:
@@ -80,32 +110,41 @@ def _named(comparison: Comparison, row: int) -> str:
 def _win(comparison: Comparison, pair: Pair) -> str:
     rival = _named(comparison, pair.second)
     if len(comparison.rows) > 2:
-        rival = f"all others, the best of them {rival},"
-    return (
-        f"{_named(comparison, 0)} is better{_direction(comparison)} than {rival} by "
-        f"{_advantage(pair)} of "
-        f"{comparison.primary.label} ({_intervals(pair)}) on {comparison.n:,} test "
-        f"{comparison.view.noun}{_over_seeds(comparison)}."
-    )
+        rival = f"all others, the best of them {rival}"
+    where = f"on {comparison.n:,} test {comparison.view.noun}{_over_seeds(comparison)}"
+    measure = comparison.primary
+    if measure.higher_is_better:
+        comma = "," if len(comparison.rows) > 2 else ""
+        how = f"{comma} by {_advantage(pair)} of {measure.label}"
+    else:
+        how = f": its {measure.label} is lower by {_advantage(pair)}"
+    return f"{_named(comparison, 0)} is better than {rival}{how} ({_intervals(pair)}) {where}."
 
 
-def _direction(comparison: Comparison) -> str:
-    return "" if comparison.primary.higher_is_better else " (lower)"
-
-
-def _tie(comparison: Comparison, undecided: list[Pair]) -> str:
+def _undecided(comparison: Comparison, undecided: list[Pair]) -> str:
     # Only pairs with the best are meant: two of the others may well differ from each other.
-    tied = wording.listed([_named(comparison, pair.second) for pair in undecided])
+    others = wording.listed([_named(comparison, pair.second) for pair in undecided])
     closest = undecided[0]
     which = "They are"
     if len(comparison.rows) > 2:
         best, other = comparison.rows[0].title, comparison.rows[closest.second].title
         which = f"{best} and {other} are"
     return (
-        f"A tie in {comparison.primary.label}: this test set of {comparison.n:,} "
+        f"No winner in {comparison.primary.label}: this test set of {comparison.n:,} "
         f"{comparison.view.noun}{_over_seeds(comparison, 'with ')} cannot separate "
-        f"{_named(comparison, 0)} from {tied}. {which} {_advantage(closest)} apart "
-        f"({_intervals(closest)}).{_what_it_would_take(comparison, closest)}"
+        f"{_named(comparison, 0)} from {others}. {which} {_advantage(closest)} apart "
+        f"({_intervals(closest)}).{_of_this_pair_alone(comparison, closest)}"
+        f"{_what_it_would_take(comparison, closest)}"
+    )
+
+
+def _of_this_pair_alone(comparison: Comparison, pair: Pair) -> str:
+    """Why an interval without zero is no win among many pairs."""
+    if not pair.deciding.deciding_interval.excludes_zero() or len(comparison.pairs) < 2:
+        return ""
+    return (
+        f" That interval is of this pair alone; among {len(comparison.pairs)} pairs a difference "
+        f"like this is too often chance (adjusted {wording.p_equals(pair.p_holm)})."
     )
 
 
@@ -175,8 +214,17 @@ def _what_it_would_take(comparison: Comparison, pair: Pair) -> str:
             return ""
         wanted = ["more test examples and more seeds together"]
     return (
-        f" To show a true difference of that size would take {wording.listed(wanted)} (80% power)."
+        f" To show a true difference of that size would take {wording.listed(wanted)} "
+        f"({_power(comparison)})."
     )
+
+
+def _power(comparison: Comparison) -> str:
+    pairs = len(comparison.pairs)
+    if pairs == 1:
+        return "80% power"
+    level = f"{_strictest_level(comparison):.2g}"
+    return f"80% power at the level {level} that {pairs} pairs leave"
 
 
 def _examples_needed(comparison: Comparison, pair: Pair, level: float) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
 
 from toolkit.stats import Interval
 from toolkit.task_scores.measures import Measure, Unit
@@ -12,8 +13,14 @@ MISSING = "–"
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """0.8432 -> "84.3%"."""
-    return f"{100 * share:.{digits}f}%"
+    """0.8432 -> "84.3%", 0.8455 -> "84.6%"."""
+    return f"{rounded(100 * share, digits)}%"
+
+
+def rounded(number: float, digits: int = 1) -> str:
+    """Half up, as by hand: 84.55 -> "84.6" (its nearest binary number lies below)."""
+    exact = Decimal(repr(round(float(number), 9)))
+    return str(exact.quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP))
 
 
 def points(difference: float) -> str:
@@ -23,7 +30,7 @@ def points(difference: float) -> str:
 
 def signed(difference: float) -> str:
     """A difference of shares in points, with a true minus sign: -0.0123 -> "−1.2"."""
-    written = f"{100 * difference:.1f}"
+    written = rounded(100 * difference)
     return "0.0" if float(written) == 0 else written.replace("-", "\N{MINUS SIGN}")
 
 
@@ -70,6 +77,9 @@ def seconds(value: float | None) -> str:
     """214.3 -> "214 s", 1.234 -> "1.2 s", 7384 -> "2 h 3 min"."""
     if value is None:
         return MISSING
+    if 600 <= value < 3600:
+        minutes, left = divmod(round(value), 60)
+        return f"{minutes} min {left} s"
     if value >= 3600:
         hours, minutes = divmod(round(value / 60), 60)
         return f"{hours} h {minutes} min"
@@ -100,7 +110,7 @@ def value(measure: Measure, number: float) -> str:
         return MISSING if math.isnan(number) else "infinite"
     if measure.unit is Unit.SHARE:
         return percent(number)
-    return f"{number:.1f}" if measure.unit is Unit.SCORE else plain(number)
+    return rounded(number) if measure.unit is Unit.SCORE else plain(number)
 
 
 def plain(number: float) -> str:
@@ -116,7 +126,7 @@ def brackets(measure: Measure, interval: Interval) -> str:
 
 def bare(measure: Measure, number: float) -> str:
     """A value without its unit: 0.826 -> "82.6"."""
-    return f"{100 * number:.1f}" if measure.unit is Unit.SHARE else value(measure, number)
+    return rounded(100 * number) if measure.unit is Unit.SHARE else value(measure, number)
 
 
 def signed_difference(measure: Measure, difference: float) -> str:
@@ -139,10 +149,9 @@ def difference_interval(measure: Measure, interval: Interval) -> str:
     return f"{signed_difference(measure, low)} to {signed_difference(measure, high)}"
 
 
-def difference_brackets(measure: Measure, interval: Interval) -> str:
-    """Interval of a difference -> "[−1.4, 1.7]"."""
-    low, high = interval.low, interval.high
-    return f"[{signed_difference(measure, low)}, {signed_difference(measure, high)}]"
+def advantage_brackets(measure: Measure, interval: Interval) -> str:
+    """Likewise, as "[−1.4, 1.7]"."""
+    return f"[{advantage_interval(measure, interval).replace(' to ', ', ')}]"
 
 
 def advantage_interval(measure: Measure, interval: Interval) -> str:
@@ -150,6 +159,13 @@ def advantage_interval(measure: Measure, interval: Interval) -> str:
     if measure.higher_is_better:
         return difference_interval(measure, interval)
     return difference_interval(measure, Interval(-interval.high, -interval.low, interval.method))
+
+
+def tiny(number: float) -> str:
+    """Differences of rounding: 6.6e-07 -> "6.6e-07", 0.0281 -> "0.028", 0 -> "0"."""
+    if number == 0:
+        return "0"
+    return f"{number:.1e}" if abs(number) < 0.001 else f"{number:.2g}"
 
 
 def capitalised(text: str) -> str:

@@ -74,7 +74,7 @@ def view(task: str, runs: Sequence[Predictions], summaries: Sequence[dict[str, A
                 statistics, ACCURACY, len(runs), lengths, "length of the text in characters"
             )
         )
-    listed = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=True))
+    listed = ", ".join(f"{name}: {count:,}" for name, count in zip(names, counts, strict=True))
     share = float(counts[most] / len(labels))
     return TaskView(
         task=task,

@@ -38,7 +38,7 @@ def test_two_runs_by_hand(make_run):
     assert found.interval.low < 0.05 < found.interval.high
     assert comparison.rows[0].significantly_best
     assert comparison.n == N
-    assert comparison.view.facts == ["Labels in the test set: negative 200, positive 200."]
+    assert comparison.view.facts == ["Labels in the test set: negative: 200, positive: 200."]
     assert comparison.forced == comparison.cautions == []
 
 
@@ -292,3 +292,16 @@ def test_learning_curve_refuses_two_runs_at_one_place_and_unfair_ones(make_run):
     refused(main, "content hashes", learning_curve=[unfair])
     lost = smaller(make_run, "A", 100, 280, data={"train_examples": None})
     refused(main, "no data.train_examples", learning_curve=[lost])
+
+
+def test_other_versions_of_the_code_are_named(make_run):
+    changes = [
+        {"environment": {"git": {"commit": commit * 8, "dirty": dirty}}}
+        for commit, dirty in (("1234", False), ("abcd", True))
+    ]
+    runs = [
+        make_run("A", LABELS, answers(320), changes[0]),
+        make_run("B", LABELS, answers(300, 40), changes[1]),
+    ]
+    (caution,) = compare_runs(runs, draws=50).cautions
+    assert "different versions of the code (12341234, abcdabcd+; +: changed since)" in caution

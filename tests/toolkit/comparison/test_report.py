@@ -67,7 +67,7 @@ def markdown_of(report) -> str:
 def test_a_tie_is_called_a_tie(tie):
     words = verdict(compare_runs(tie, draws=50))
     assert words.headline.startswith(
-        "A tie in accuracy: this test set of 2,000 texts cannot separate "
+        "No winner in accuracy: this test set of 2,000 texts cannot separate "
     )
     assert (
         "chinese-bert frozen (84.5%) from chinese-bert fine-tuned (84.3%) and TF-IDF (82.6%)."
@@ -87,7 +87,7 @@ def test_a_tie_is_called_a_tie(tie):
 
 def test_the_tied_are_still_better_than_the_weak(tie, make_run):
     words = verdict(compare_runs([*tie, make_run("LSTM", LABELS, WEAK)], draws=50))
-    assert words.headline.startswith("A tie")
+    assert words.headline.startswith("No winner")
     assert words.details[-1].startswith("chinese-bert frozen is better than LSTM by 24.5 points")
 
 
@@ -96,7 +96,7 @@ def test_a_win_is_called_a_win(make_run):
     words = verdict(compare_runs(runs, draws=50))
     assert words.headline == (
         "A (84.5%) is better than B (60.0%) by 24.5 points of accuracy (95% interval 22.6 to 26.4) "
-        "on 2,000 test texts."
+        "on 2,000 test texts. One training run each: other seeds may change this."
     )
     assert words.details == [
         "A against B: 24.5 points (95% interval 22.6 to 26.4; exact McNemar test p < 0.001)."
@@ -130,7 +130,7 @@ def test_no_better_than_always_the_same_answer(make_run):
         "Always answering 'positive' would score 95.0% on this test set: no method is shown to be "
         "better than that."
     )
-    assert "- Labels in the test set: negative 100, positive 1,900.\n" in markdown_of(report)
+    assert "- Labels in the test set: negative: 100, positive: 1,900.\n" in markdown_of(report)
     assert "48.7%" in markdown_of(report)  # macro F1 shows what accuracy hides
 
 
@@ -235,6 +235,8 @@ def test_a_forced_report_carries_a_banner(make_run):
     assert "content hashes" in top
     assert "All runs were tested on the same" not in markdown
     assert "forced" in printed(comparison).lower()
+    headline = build_report(comparison).verdict.headline
+    assert headline.startswith("Forced, not a fair comparison: A (84.5%)")
 
 
 def test_what_others_wrote_cannot_break_the_markdown(make_run):
@@ -257,11 +259,12 @@ def test_what_others_wrote_cannot_break_the_markdown(make_run):
 def test_examples_show_who_is_right_where(tie):
     comparison = compare_runs(tie, draws=50)
     groups = group_examples(comparison)
-    assert [(group.title.split(" is right")[0], group.size) for group in groups] == [
-        ("Only chinese-bert frozen", 162),
-        ("Only chinese-bert fine-tuned", 158),
-        ("Both are wrong", 152),
-        ("Both are right", 1528),
+    a, b = "chinese-bert frozen", "chinese-bert fine-tuned"
+    assert [(group.title, group.size) for group in groups] == [
+        (f"{a} right, {b} wrong", 162),
+        (f"{b} right, {a} wrong", 158),
+        (f"{a} and {b} both wrong", 152),
+        (f"{a} and {b} both right", 1528),
         ("Hardest for all", None),
     ]
     assert groups == group_examples(comparison)
@@ -295,7 +298,7 @@ def test_long_texts_are_shortened(make_run):
     labels = np.array([0, 1, 1])
     runs = [make_run(name, labels, labels, text=["长" * 500] * 3) for name in "AB"]
     (both_right, hardest) = group_examples(compare_runs(runs, draws=50))
-    assert both_right.title == "Both are right"
+    assert both_right.title == "A and B both right"
     assert len(hardest.examples[0].shown) == LONGEST_TEXT
     assert hardest.examples[0].shown.endswith("长…")
 
@@ -351,11 +354,11 @@ def test_document_is_strict_json_with_the_numbers_of_the_report(make_run):
     assert pair["differences"]["accuracy"]["p_examples"] == found.p_examples
     assert pair["differences"]["accuracy"]["test"] == "exact McNemar test"
     assert pair["counts"]["only_first"] == 162
-    assert document["verdict"]["headline"].startswith("A tie")
+    assert document["verdict"]["headline"].startswith("No winner")
     assert len(document["examples"]) == 5
     assert document["measures"][0]["decides"]
     assert document["comparability"]["statements"][1] == (
-        "Labels in the test set: negative 1,000, positive 1,000."
+        "Labels in the test set: negative: 1,000, positive: 1,000."
     )
 
 
@@ -380,7 +383,7 @@ def test_terminal_table(tie, width):
     text = printed(compare_runs(tie, draws=50), width)
     for word in ("84.5%", "[82.8, 86.0]", "117.7 M", "(21.4 M)", "0.87", "Holm over 3 pairs"):
         assert word in text
-    assert "A tie in accuracy: this test set of 2,000 texts cannot separate" in " ".join(
+    assert "No winner in accuracy: this test set of 2,000 texts cannot separate" in " ".join(
         text.split()
     )
     assert max(len(line) for line in text.splitlines()) <= width
@@ -406,7 +409,7 @@ def test_the_command_writes_what_was_asked_for(tie, tmp_path, monkeypatch, capsy
     assert report == json.loads((tmp_path / "a" / "b.json").read_text(encoding="utf-8"))
     out = capsys.readouterr().out
     assert out.rstrip().endswith("report.html")
-    assert "A tie" in out
+    assert "No winner" in out
 
 
 def test_the_command_alone_writes_nothing(tie, tmp_path, monkeypatch):
@@ -442,10 +445,17 @@ def test_comparing_does_not_load_torch(tie):
         (wording.points(-0.0123), "−1.2 points"),
         (wording.points(-0.00001), "0.0 points"),
         (wording.difference_interval(ACCURACY, Interval(-0.014, 0.017, "")), "−1.4 to 1.7"),
-        (wording.difference_brackets(ACCURACY, Interval(-0.014, 0.017, "")), "[−1.4, 1.7]"),
+        (wording.advantage_brackets(ACCURACY, Interval(-0.014, 0.017, "")), "[−1.4, 1.7]"),
+        (wording.advantage_brackets(PERPLEXITY, Interval(-3.0, 1.0, "")), "[−1.000, 3.000]"),
+        (wording.percent(0.8455), "84.6%"),
+        (wording.percent(0.8395), "84.0%"),
+        (wording.tiny(6.6e-7), "6.6e-07"),
+        (wording.tiny(0.0281), "0.028"),
+        (wording.tiny(0.0), "0"),
+        (wording.seconds(3459), "57 min 39 s"),
         (wording.value(ACCURACY, 0.8432), "84.3%"),
         (wording.brackets(ACCURACY, Interval(0.826, 0.8592, "")), "[82.6, 85.9]"),
-        (wording.difference(ACCURACY, 0.0188), "1.9 points"),
+        (wording.difference(ACCURACY, 0.0185), "1.9 points"),
         (wording.value(BLEU, 31.27), "31.3"),
         (wording.difference(BLEU, -0.84), "−0.8 points"),
         (wording.difference(BLEU, 1.0), "1.0 point"),

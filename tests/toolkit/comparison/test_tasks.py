@@ -78,7 +78,7 @@ def test_translations_and_the_p_value_of_sacrebleu(write_run):
     markdown = written(comparison)
     assert "(sacrebleu)" in markdown
     assert "By length of the source" in markdown
-    assert "Only A is right (not B)" in markdown
+    assert "A right, B wrong" in markdown
 
 
 def answers(write_run, name, right):
@@ -109,3 +109,40 @@ def test_questions_about_one_text_are_drawn_together(write_run):
     markdown = written(comparison)
     assert "McNemar" not in markdown
     assert "Wilson" not in markdown
+
+
+def test_somebody_elses_predictions_are_compared_and_nothing_is_claimed_of_them(make_run, tmp_path):
+    labels = np.array([0, 1] * 100)
+    ours = make_run("ours", labels, np.where(np.arange(200) < 180, labels, 1 - labels))
+    names = ["negative", "positive"]
+    answers = np.where(np.arange(200) < 120, labels, 1 - labels)
+    rows = "".join(f"id-{row},{names[answer]}\n" for row, answer in enumerate(answers))
+    file = tmp_path / "theirs.csv"
+    file.write_text("id,prediction\n" + rows, encoding="utf-8")
+    comparison = compare_runs([ours], predictions={"theirs": file}, draws=200)
+    assert [row.title for row in comparison.rows] == ["ours", "theirs"]
+    assert comparison.rows[1].estimates["accuracy"].value == 0.6
+    (caution,) = comparison.cautions
+    assert caution.startswith("theirs is a file of predictions for the same examples.")
+    markdown = written(comparison)
+    assert "The runs of the toolkit were tested on the same 200 examples" in markdown
+    assert "file of predictions theirs.csv, SHA-256 " in markdown
+    assert "(– trained)" not in markdown
+
+
+def test_all_seeds_answers_are_shown(make_run):
+    labels = np.array([0, 1] * 20)
+    runs = []
+    for seed in range(3):
+        wrong = np.arange(40) < (4 if seed < 2 else 0)
+        config = {"seed": seed, "method": "A"}
+        predictions = np.where(wrong, 1 - labels, labels)
+        runs.append(make_run("A", labels, predictions, {"seed": seed}, f"A-{seed}", config))
+    runs.append(make_run("B", labels, np.where(np.arange(40) < 9, 1 - labels, labels)))
+    report = build_report(compare_runs(runs, draws=50))
+    both_wrong = next(group for group in report.examples if "both wrong" in group.title)
+    assert both_wrong.title == "A and B both wrong"
+    row = int(both_wrong.examples[0].id.removeprefix("id-"))
+    true, other = (["negative", "positive"][i] for i in (labels[row], 1 - labels[row]))
+    answer = both_wrong.examples[0].answers[0]
+    assert (answer.text, answer.right) == (f"{other} (2), {true} (1)", False)

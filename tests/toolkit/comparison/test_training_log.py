@@ -1,5 +1,7 @@
 """Curves of runs, times to a target, and two implementations side by side."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,8 @@ from toolkit.comparison.saved_run import load_run
 from toolkit.comparison.targets import targets
 from toolkit.comparison.training_log import Point, read_training_log, selection_metric
 from toolkit.comparison.twins import find_twins
+from toolkit.errors import UserError
+from toolkit.report.verdict import verdict
 
 N = 40
 LABELS = np.array([0, 1] * (N // 2))
@@ -131,7 +135,7 @@ def test_runs_that_logged_nothing_have_no_targets(make_run):
     assert targets(compare_runs(runs, draws=50)) is None
 
 
-def twins(logged, shift=0.0, speed=(200.0, 100.0), **changes):
+def twins(logged, shift=0.0, speed=(200.0, 100.0), right=29, **changes):
     runs = []
     for seed in (0, 1):
         for name, implementation, rate, extra in (
@@ -142,7 +146,7 @@ def twins(logged, shift=0.0, speed=(200.0, 100.0), **changes):
             summary = {"training": {"tokens_per_second": rate * (seed + 1)}}
             folder = logged(
                 name, log([0.5, 0.6 - extra], losses=losses), seed=seed, summary=summary,
-                right=30 if name == "ours" else 29, implementation=implementation,
+                right=30 if name == "ours" else right, implementation=implementation,
                 **changes,
             )  # fmt: skip
             config = (folder / "config.yaml").read_text().replace(f"method: {name}", "method: full")
@@ -185,3 +189,35 @@ def test_a_loss_that_is_no_number_on_one_side_is_infinitely_apart(logged):
     (runs[1] / "metrics.jsonl").write_text(text)
     (found,) = find_twins(compare_runs(runs, draws=50))
     assert found.largest_loss_gap.difference == float("inf")
+
+
+def test_a_target_that_no_share_can_have_is_refused(logged):
+    runs = [logged("A", log([0.9])), logged("B", log([0.9]), right=20)]
+    with pytest.raises(UserError, match=r"--target 60: validation accuracy runs from 0 to 1"):
+        targets(compare_runs(runs, draws=50, target=60))
+
+
+def test_twins_are_the_headline(logged):
+    words = verdict(compare_runs(twins(logged, shift=1e-3), draws=50))
+    assert words.headline.startswith("ours and theirs started from the same settings and seeds. ")
+    assert "equal to the last bit for the first 1 steps at least, and at most 0.002 apart" in (
+        words.headline
+    )
+    assert "ours trained 2.00 times as fast as theirs (median; 2.00 to 2.00)." in words.headline
+
+
+def test_twins_that_answer_alike_say_so(logged):
+    same = verdict(compare_runs(twins(logged, right=30), draws=50)).headline
+    assert "They gave the same answer to all 40 test texts with all 2 seeds." in same
+    assert "equal to the last bit at all 3 steps" in same
+
+
+def test_speeds_that_disagree_name_no_winner(logged):
+    runs = twins(logged)
+    for run, rate in zip(runs, (100.0, 110.0, 210.0, 200.0), strict=True):
+        text = (run / "summary.json").read_text()
+        summary = json.loads(text)
+        summary["training"]["tokens_per_second"] = rate
+        (run / "summary.json").write_text(json.dumps(summary))
+    words = verdict(compare_runs(runs, draws=50)).headline
+    assert "Neither is shown to be faster: seed by seed the ratio was 0.91 and 1.05." in words

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from toolkit.comparison.cautions import is_outside
+from toolkit.comparison.methods import settings
 from toolkit.report import wording
-from toolkit.report.blocks import Block, Bullets, Paragraph, Section
+from toolkit.report.blocks import Block, Bullets, Details, Paragraph, Section, Table
 from toolkit.report.content import Report
 
 
@@ -12,7 +14,23 @@ def section(report: Report) -> Section:
     comparison = report.comparison
     blocks: list[Block] = [Bullets(statements(report))]
     blocks += [Paragraph(caution, tone="note") for caution in comparison.cautions]
+    if table := _other_settings(report):
+        blocks.append(Details("Settings that differ", [table]))
     return Section("What was compared", blocks)
+
+
+def _other_settings(report: Report) -> Table | None:
+    """Settings in which the methods differ, one row each; None where there are none."""
+    rows = report.comparison.rows
+    found = [settings(row.run, "seed") for row in rows]
+    names = list(dict.fromkeys(name for one in found for name in one))
+    differing = [name for name in names if len({str(one.get(name)) for one in found}) > 1]
+    if not differing:
+        return None
+    return Table(
+        ["setting", *(row.title for row in rows)],
+        [[name, *(str(one.get(name, wording.MISSING)) for one in found)] for name in differing],
+    )
 
 
 def statements(report: Report) -> list[str]:
@@ -35,7 +53,8 @@ def statements(report: Report) -> list[str]:
             "One training run per method: the intervals tell how much another test set would "
             "change the numbers, not how much another seed would."
         )
-    selections = {run.section("training").get("selection") for run in comparison.runs}
+    own = [run for run in comparison.runs if not is_outside(run)]
+    selections = {run.section("training").get("selection") for run in own}
     if len(selections) == 1 and (selection := selections.pop()):
         lines.append(f"Every run kept the model of the {selection} and was tested once.")
     return lines
@@ -49,10 +68,12 @@ def _same_examples(report: Report) -> str:
     checked = ["ids", "labels" if comparison.view.classes else "truth"]
     if comparison.aligned.inputs is not None:
         checked.append("texts")
-    if all(run.data_hash(split) for run in comparison.runs):
+    own = [run for run in comparison.runs if not is_outside(run)]
+    if all(run.data_hash(split) for run in own):
         checked.append("content hash")
     where = "tested" if split == "test" else f"measured ({split}, there is no test set)"
+    runs = "All runs were" if len(own) == len(comparison.runs) else "The runs of the toolkit were"
     return (
-        f"All runs were {where} on the same {comparison.n:,} examples (same "
+        f"{runs} {where} on the same {comparison.n:,} examples (same "
         f"{wording.listed(checked)}) and measured in the same way."
     )

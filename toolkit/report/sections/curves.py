@@ -8,7 +8,7 @@ from toolkit.comparison.compare import Comparison
 from toolkit.comparison.targets import Reached, Targets, is_share
 from toolkit.comparison.training_log import AXES, Point, read_training_log, selection_metric
 from toolkit.comparison.twins import Twins
-from toolkit.curves import average_over_seeds
+from toolkit.curves import average_over_seeds, average_point_by_point
 from toolkit.plots import Band, Series, learning_curve, seed_curves
 from toolkit.report import wording
 from toolkit.report.blocks import Block, Cell, Figure, Paragraph, Section, Table
@@ -18,7 +18,6 @@ from toolkit.task_scores.measures import Unit
 
 _AXIS_NAMES = {"step": "optimizer step", "seconds": "seconds of training", "joules": "joules"}
 _AXIS_WRITTEN: dict[str, Callable[[float], str]] = {
-    "step": lambda value: f"{value:,.0f}",
     "seconds": wording.seconds,
     "joules": wording.energy,
 }
@@ -72,7 +71,9 @@ def _figure(
             for run in runs
         ]  # fmt: skip
         if all(x for x, _ in curves):
-            found = average_over_seeds(curves)
+            # Steps are the same for all seeds; at the same second each stands elsewhere.
+            average = average_over_seeds if axis == "step" else average_point_by_point
+            found = average(curves)
             if len(found.x):
                 shape = (found.x, found.mean, found.low, found.high, found.runs)
                 bands.append(Band(row.title, *shape, number=number))
@@ -82,6 +83,8 @@ def _figure(
     caption = f"{name} against {axis_name}."
     if any(band.runs > 1 for band in bands):
         caption += " Lines are means over seeds; bands reach from the lowest to the highest seed."
+        if axis != "step":
+            caption += f" Each point is at the mean {axis} of an evaluation."
     target = comparison.target if y_name.startswith("validation") else None
     return [
         Figure(
@@ -108,10 +111,12 @@ def _targets(report: Report) -> list[Block]:
         [Cell(_target(found, target)), *(_reached(one, axes) for one in reached)]
         for target, reached in found.reached.items()
     ]
+    several = report.comparison.several_seeds
+    not_reached = "not reached by every seed" if several else "not reached"
     caption = (
         "Where an evaluation first reached the value: "
         + wording.listed([_AXIS_NAMES[axis] for axis in axes])
-        + f"; {wording.MISSING}: not every seed did. Evaluations are not counted as time, and a "
+        + f"; {wording.MISSING}: {not_reached}. Evaluations are not counted as time, and a "
         "run that is evaluated seldom shows it late."
     )
     if found.common is not None:
@@ -137,8 +142,7 @@ def _reached(one: Reached | None, axes: Sequence[str]) -> Cell:
     for axis in axes:
         places = None if one is None else one.along(axis)
         if places:
-            mean = _AXIS_WRITTEN[axis](sum(places) / len(places))
-            shown.append(f"step {mean}" if axis == "step" else mean)
+            shown.append(_at(axis, places))
     if not shown:
         return Cell(wording.MISSING)
     # Time says more than steps, whose cost differs between models.
@@ -152,9 +156,9 @@ def _twins(report: Report) -> list[Block]:
     blocks.append(
         Paragraph(
             "Largest differences of the training loss and of the validation metric that chose the "
-            "model, at steps that both logged; at how many steps the loss is the same to the last "
-            "bit; how many test answers differ. Speed ratio: real tokens (or examples) per second "
-            "of the first over the second, of two runs one after the other.",
+            "model, at steps that both logged; for how many steps from the start the loss is the "
+            "same to the last bit; how many test answers differ. Speed ratio: real tokens (or "
+            "examples) per second of the first over the second, of two runs one after the other.",
             tone="caption",
         )
     )
@@ -163,7 +167,8 @@ def _twins(report: Report) -> list[Block]:
 
 def _twins_table(twins: Twins) -> Table:
     header = [
-        "seed", "loss apart", "equal steps", "validation apart", "other answers", "speed ratio",
+        "seed", "loss apart", "equal from the start", "validation apart", "other answers",
+        "speed ratio",
     ]  # fmt: skip
     rows = []
     for seed in twins.seeds:
@@ -171,14 +176,22 @@ def _twins_table(twins: Twins) -> Table:
         rows.append(
             [
                 str(seed.seed),
-                wording.MISSING if loss is None else f"{loss.difference:.1e}",
-                wording.MISSING if loss is None else f"{loss.equal:,} of {loss.steps:,}",
-                wording.MISSING if validation is None else f"{validation.difference:.1e}",
+                wording.MISSING if loss is None else wording.tiny(loss.difference),
+                wording.MISSING if loss is None else f"{loss.equal:,} of {loss.steps:,} steps",
+                wording.MISSING if validation is None else wording.tiny(validation.difference),
                 wording.count(seed.other_answers),
                 wording.MISSING if ratio is None else f"{ratio:.2f}",
             ]
         )
     return Table(header, rows, numeric=range(len(header)))
+
+
+def _at(axis: str, places: Sequence[float]) -> str:
+    """Steps from the first to the last seed's; of seconds and joules the mean."""
+    if axis == "step":
+        low, high = min(places), max(places)
+        return f"step {low:,.0f}" if low == high else f"step {low:,.0f}–{high:,.0f}"
+    return _AXIS_WRITTEN[axis](sum(places) / len(places))
 
 
 def _learning_curve(comparison: Comparison) -> list[Block]:

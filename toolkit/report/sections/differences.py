@@ -61,7 +61,7 @@ def _who_is_right(comparison: Comparison) -> list[Block]:
         for pair in pairs
         if pair.counts is not None
     ]
-    right = comparison.view.right_means or "the answer is the right one"
+    right = comparison.view.right_means or "the predicted class is the true one"
     caption = f"Number of {comparison.view.noun}. Right: {right}."
     if comparison.several_seeds:
         caption += " A method with several seeds is right where most of them are."
@@ -189,7 +189,9 @@ def _examples(report: Report) -> list[Block]:
         return [Paragraph(report.examples_left_out or "")]
     blocks: list[Block] = []
     if any(len(row.method.runs) > 1 for row in report.comparison.rows):
-        blocks.append(Paragraph("Of methods with several seeds the first one's answers are shown."))
+        blocks.append(
+            Paragraph("Of methods with several seeds all answers are shown, and of how many seeds.")
+        )
     if report.comparison.aligned.inputs is not None:
         blocks.append(
             Paragraph(f"Texts longer than {LONGEST_TEXT} characters are shortened (…).",

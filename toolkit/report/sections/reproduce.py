@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+
+from toolkit.comparison.saved_run import SavedRun
 from toolkit.report import wording
 from toolkit.report.blocks import Block, Code, Details, Paragraph, Section, Table
 from toolkit.report.content import Report
@@ -19,7 +22,7 @@ def section(report: Report) -> Section:
     blocks.append(Paragraph("Its runs:"))
     lines = []
     for title, run in titled_runs(comparison):
-        command = (run.summary.get("command") or "(command not recorded)").replace("\n", " ")
+        command = _command(run)
         lines += [f"# {' '.join(title.split())}", command]
     blocks.append(Code("\n".join(lines)))
     if further := comparison.further_curve_runs():
@@ -30,6 +33,14 @@ def section(report: Report) -> Section:
         ]
     blocks.append(Details("Data, hardware, versions and signatures", [_facts(report)]))
     return Section("Reproduce", blocks)
+
+
+def _command(run: SavedRun) -> str:
+    """What made a run; of a file of predictions its name and hash."""
+    if run.folder.is_file():
+        digest = hashlib.sha256(run.folder.read_bytes()).hexdigest()
+        return f"(file of predictions {run.folder.name}, SHA-256 {digest})"
+    return (run.summary.get("command") or "(command not recorded)").replace("\n", " ")
 
 
 def _published(report: Report) -> list[Block]:

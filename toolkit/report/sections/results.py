@@ -125,7 +125,8 @@ def _cost(comparison: Comparison) -> list[Block]:
         model = row.run.section("model")
         total = wording.parameters(model.get("parameters_total"))
         trained = wording.parameters(model.get("parameters_trained"))
-        cells = [Cell(row.title), Cell(total, detail=f"{trained} trained")]
+        known = model.get("parameters_trained") is not None
+        cells = [Cell(row.title), Cell(total, detail=f"{trained} trained" if known else None)]
         for column in columns:
             mean, spread = mean_and_range(row, column)
             cells.append(Cell(mean, detail=spread))
@@ -146,7 +147,10 @@ def _what_costs_mean(comparison: Comparison) -> str:
     if comparison.several_seeds:
         sentences[0] = "Means over seeds, their range below. " + sentences[0]
     if "tokens/s" in shown:
-        sentences.append("Tokens are real ones, without padding")
+        sentences.append(
+            "Tokens are real ones, without padding, each method's own: across tokenizers compare "
+            "examples/s"
+        )
     if "computed" in shown:
         sentences.append(
             "Computed: floating point operations of matrix products, convolutions and attention in "

@@ -42,9 +42,11 @@ def shown_pairs(comparison: Comparison) -> list[Pair]:
 def _table(comparison: Comparison, pairs: list[Pair]) -> Table:
     primary = comparison.primary
     seeds = any(pair.deciding.over_seeds for pair in comparison.pairs)
-    header = ["A − B", f"{primary.label}{_unit(comparison)}"]
+    header = ["A − B", f"A better in {primary.label}{_unit(comparison)}"]
     header += ["over seeds and examples", "over seeds", "nested bootstrap"] if seeds else []
-    header += ["p (examples)"] + (["p (seeds)", "p (both)"] if seeds else []) + ["p (Holm)"]
+    header += (
+        ["p (examples)"] + (["p (seeds)", "p (seeds and examples)"] if seeds else []) + ["p (Holm)"]
+    )
     quoted = any(pair.deciding.p_sacrebleu is not None for pair in comparison.pairs)
     header += ["p (sacrebleu)"] if quoted else []
     header += [measure.label for measure in comparison.view.measures[1:]]
@@ -52,13 +54,13 @@ def _table(comparison: Comparison, pairs: list[Pair]) -> Table:
     for pair in pairs:
         found = pair.deciding
         title = f"{comparison.rows[pair.first].title} − {comparison.rows[pair.second].title}"
-        difference = wording.signed_difference(primary, found.value)
+        difference = wording.signed_difference(primary, found.advantage)
         over = found.over_seeds
-        interval = wording.difference_brackets(primary, found.interval)
+        interval = wording.advantage_brackets(primary, found.interval)
         cells = [Cell(title), Cell(difference, strong=pair.significant, detail=interval)]
         if seeds:
             intervals = (over.both.interval, over.seeds.interval, over.nested) if over else ()
-            cells += [Cell(wording.difference_brackets(primary, one)) for one in intervals]
+            cells += [Cell(wording.advantage_brackets(primary, one)) for one in intervals]
             cells += [Cell(wording.MISSING)] * (3 - len(intervals))
         cells.append(Cell(wording.p_value(found.p_examples)))
         if seeds:
@@ -72,8 +74,8 @@ def _table(comparison: Comparison, pairs: list[Pair]) -> Table:
         for measure in comparison.view.measures[1:]:
             other = pair.differences[measure.key]
             cells.append(
-                Cell(wording.signed_difference(measure, other.value),
-                     detail=wording.difference_brackets(measure, other.interval))
+                Cell(wording.signed_difference(measure, other.advantage),
+                     detail=wording.advantage_brackets(measure, other.interval))
             )  # fmt: skip
         rows.append(cells)
     return Table(header, rows, numeric=range(1, len(header)))
@@ -103,7 +105,7 @@ def _picture(comparison: Comparison, pairs: list[Pair]) -> Figure:
         "differences",
         lambda: difference_plot(
             bars,
-            f"difference of {primary.label}{_unit(comparison)}",
+            f"A better in {primary.label}{_unit(comparison)}",
             lambda value: wording.signed_difference(primary, value),
             seed_interval_name="95% interval over seeds and examples",
             left="B better",
@@ -173,6 +175,7 @@ def notes(comparison: Comparison) -> list[str]:
     family = f"over all {pairs} pairs" if pairs > 1 else "(a single pair: nothing to adjust)"
     lines.append(
         f"p (Holm): the deciding p value adjusted {family}. Intervals are those of each pair by "
-        "itself; only the p values are adjusted. Models were chosen on validation and tested once."
+        "itself; only the p values are adjusted. Bold: significant at 5%. All differences are what "
+        "A is better by; a negative one says that B is better."
     )
     return lines
