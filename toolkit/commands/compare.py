@@ -101,9 +101,7 @@ def _titled_files(given: list[str]) -> dict[str, Path]:
     """
     files: dict[str, Path] = {}
     for word in given:
-        title, separator, name = word.partition("=")
-        if not separator or Path(word).exists():
-            title, name = Path(word).stem, word
+        title, name = _title_and_file(word)
         if title in files:
             raise UserError(
                 f"--predictions: two files are called {title!r}: {files[title]} and {name}. Give "
@@ -113,12 +111,34 @@ def _titled_files(given: list[str]) -> dict[str, Path]:
     return files
 
 
+def _title_and_file(word: str) -> tuple[str, str]:
+    """Where a file has a name with "=" in it, what stands after its "=" is no file."""
+    if not Path(word).exists():
+        places = [place for place, character in enumerate(word) if character == "="]
+        there = [place for place in places if Path(word[place + 1 :]).is_file()]
+        for place in there or places[:1]:
+            title = word[:place].strip()
+            if not title:
+                raise UserError(f"--predictions {word}: the title before '=' is empty.")
+            return title, word[place + 1 :]
+    if Path(word).is_dir():
+        raise UserError(
+            f"--predictions {word}: a run directory, expected a file. Runs stand before "
+            "--predictions."
+        )
+    return Path(word).stem, word
+
+
 def _command(args: argparse.Namespace) -> str:
     """The command line that makes this report again."""
     words = ["toolkit", "compare", *map(_short, args.runs)]
     if args.predictions:
         files = _titled_files(args.predictions)
-        words += ["--predictions", *(f"{title}={_short(str(p))}" for title, p in files.items())]
+        words.append("--predictions")
+        words += [
+            _short(str(file)) if title == file.stem else f"{title}={_short(str(file))}"
+            for title, file in files.items()
+        ]
     if args.learning_curve:
         words += ["--learning-curve", *map(_short, args.learning_curve)]
     if args.target is not None:

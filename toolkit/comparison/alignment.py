@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from toolkit.comparison.saved_run import SavedRun
 from toolkit.errors import UserError
 from toolkit.task_scores.measures import Measure
@@ -68,6 +66,7 @@ def align(runs: Sequence[SavedRun], force: bool = False) -> AlignedRuns:
     notes += left_out
     for run in runs[1:]:
         reasons += _other_measures(view, first, run)
+    reasons += _other_selection(runs)
     if all(len(run.test.ids) == len(ordered[0].ids) for run in runs):
         # On a part of its examples a run's value is another one.
         for place, run in enumerate(runs):
@@ -199,6 +198,19 @@ def _other_measures(view: TaskView, first: SavedRun, run: SavedRun) -> list[str]
     return reasons
 
 
+def _other_selection(runs: Sequence[SavedRun]) -> list[str]:
+    """Models chosen by different rules; those that were not trained, or not here, chose nothing."""
+    rules: dict[str, str] = {}
+    for run in runs:
+        rule = run.section("training").get("selection")
+        if rule and not str(rule).startswith("nothing"):
+            rules.setdefault(str(rule), run.title)
+    if len(rules) < 2:
+        return []
+    listed = "; ".join(f"{title}: {rule}" for rule, title in rules.items())
+    return [f"The runs chose their model by different rules ({listed})."]
+
+
 def _definition(run: SavedRun, key: str) -> str | None:
     """The part of a measure's signature that must agree between runs."""
     described = run.measured.get(key)
@@ -229,14 +241,15 @@ def _refuse_what_is_no_number(view: TaskView, run: SavedRun) -> None:
     if not isinstance(value, dict) or "value" not in value:
         return
     number = value["value"]
-    if number is None or not np.isfinite(number):
+    if not isinstance(number, int | float) or not math.isfinite(number):
         raise UserError(
-            f"{run.folder / 'summary.json'}: {run.split}.{measure.key} is {number}, not a number. "
-            "The run has failed (NaN or no examples): look at its metrics.jsonl, or leave it out."
+            f"{run.folder / 'summary.json'}: {run.split}.{measure.key} is {number!r}, not a "
+            "number. The run has failed (NaN or no examples): look at its metrics.jsonl, or leave "
+            "it out."
         )
 
 
 def _reported(run: SavedRun, measure: Measure) -> float | None:
     described = run.measured.get(measure.key)
     value = described.get("value") if isinstance(described, dict) else described
-    return None if value is None else float(value)
+    return float(value) if isinstance(value, int | float) else None

@@ -22,7 +22,6 @@ def cautions_about(methods: Sequence[Method], view: TaskView) -> list[str]:
         *_speed(runs),
         *_budgets(methods),
         *_data(methods),
-        *_selection(runs),
         *_seeds(methods, view),
         *_single_answers(methods, view),
     ]
@@ -136,13 +135,6 @@ def _data(methods: Sequence[Method]) -> list[str]:
             listed = " | ".join(", ".join(group) for group in groups.values())
             cautions.append(f"The runs were not all {what} the same examples: {listed}.")
     return cautions
-
-
-def _selection(runs: Sequence[SavedRun]) -> list[str]:
-    rules = {str(run.section("training").get("selection")) for run in runs if not is_outside(run)}
-    if len(rules) < 2:
-        return []
-    return [f"The runs chose their model by different rules: {'; '.join(sorted(rules))}."]
 
 
 def _seeds(methods: Sequence[Method], view: TaskView) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from toolkit import stats
 from toolkit.comparison.alignment import AlignedRuns, align
 from toolkit.comparison.cautions import cautions_about, same_machine, same_padding
-from toolkit.comparison.learning_curve import CurveSeries, curve_series
+from toolkit.comparison.learning_curve import CurveSeries, curve_cautions, curve_series
 from toolkit.comparison.methods import Method, group_into_methods
 from toolkit.comparison.outside import load_outside
 from toolkit.comparison.pairs import Pair, all_pairs, answers_alike
@@ -106,6 +106,12 @@ class Comparison:
         return same_padding(self.runs)
 
     @property
+    def same_tokens(self) -> bool:
+        """False where measures per token were left out: losses, too, are of different things."""
+        per_token = self.runs[0].task in ("language-modeling", "pretraining")
+        return not per_token or any(m.needs_same_tokens for m in self.view.measures)
+
+    @property
     def several_seeds(self) -> bool:
         """Whether any method was run with more than one seed."""
         return any(len(row.method.runs) > 1 for row in self.rows)
@@ -174,7 +180,12 @@ def compare_runs(
         aligned=aligned,
         curve=curve_series(ordered, others, scores[aligned.view.primary.key], aligned.view),
         forced=aligned.reasons,
-        cautions=[*aligned.notes, *notes, *cautions_about(ordered, aligned.view)],
+        cautions=[
+            *aligned.notes,
+            *notes,
+            *cautions_about(ordered, aligned.view),
+            *curve_cautions(ordered, others),
+        ],
         bootstrap_draws=draws,
         bootstrap_seed=seed,
         target=target,

@@ -56,10 +56,33 @@ def curve_series(
         name = _series_name(run, methods)
         _add(series.setdefault(name, {}), name, run, first_other + number)
     return [
-        CurveSeries(name, [_point(size, found, scores) for size, found in sorted(points.items())])
+        CurveSeries(
+            name, [_point(size, found, scores, view) for size, found in sorted(points.items())]
+        )
         for name, points in series.items()
         if len(points) > 1
     ]
+
+
+def curve_cautions(methods: Sequence[Method], others: Sequence[SavedRun]) -> list[str]:
+    """Runs on a method's line that differ in more than the number of training examples."""
+    cautions = []
+    for run in others:
+        name = _series_name(run, methods)
+        method = next((method for method in methods if method.title == name), None)
+        if method is None or not run.config or not method.runs[0].config:
+            continue
+        theirs, own = settings(method.runs[0], *_SIZE), settings(run, *_SIZE)
+        names = [key for key in own | theirs if str(own.get(key)) != str(theirs.get(key))]
+        if names:
+            listed = ", ".join(
+                f"{key} {own.get(key)} instead of {theirs.get(key)}" for key in names
+            )
+            cautions.append(
+                f"The learning curve of {name} has a point with other settings "
+                f"({run.train_examples or 0:,} examples): {listed}."
+            )
+    return cautions
 
 
 def _add(
@@ -80,8 +103,12 @@ def _add(
     here.append((run, place))
 
 
-def _point(size: int, found: list[tuple[SavedRun, int]], scores: Scores) -> CurvePoint:
-    estimate = scores.estimate([place for _, place in found], as_one_run=len(found) == 1)
+def _point(
+    size: int, found: list[tuple[SavedRun, int]], scores: Scores, view: TaskView
+) -> CurvePoint:
+    places = [place for _, place in found]
+    alike = all(view.answers[place] == view.answers[places[0]] for place in places)
+    estimate = scores.estimate(places, as_one_run=alike)
     return CurvePoint(size, estimate, [run for run, _ in found])
 
 

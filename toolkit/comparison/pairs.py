@@ -33,13 +33,14 @@ class OverSeeds:
 
     Args:
         both: t interval and p value for other seeds and other examples; this decides.
-        seeds: Welch's t interval for other seeds on these very examples.
+        seeds: Welch's t interval for other seeds on these very examples; None where no seed
+            changes this measure.
         nested: percentile interval of the bootstrap over seeds and examples, which is too narrow
             with few seeds and only describes.
     """
 
     both: SeedComparison
-    seeds: SeedComparison
+    seeds: SeedComparison | None
     nested: Interval
 
 
@@ -88,8 +89,10 @@ class Pair:
 
     Args:
         differences: by measure, first minus second; the first of them decides.
-        counts: how many examples which of them gets right; None where examples are not right or
-            wrong.
+        counts: how many examples which of them gets right, where each is one run (or its seeds all
+            say the same); None otherwise, and where examples are not right or wrong.
+        mean_counts: likewise for any number of seeds: means over all pairs of a seed of the first
+            and one of the second. Both right, only the first, only the second, both wrong.
         p_holm: the deciding difference's p value, adjusted over all pairs of the comparison.
     """
 
@@ -97,6 +100,7 @@ class Pair:
     second: int
     differences: dict[str, Difference]
     counts: PairedCounts | None
+    mean_counts: tuple[float, float, float, float] | None
     p_holm: float
 
     @property
@@ -120,12 +124,14 @@ def all_pairs(methods: Sequence[Method], scores: dict[str, Scores], view: TaskVi
     pairs = []
     for i in range(len(methods)):
         for j in range(i + 1, len(methods)):
-            counts = _counts(methods[i], methods[j], view)
+            single = alike[i] and alike[j]
+            counts = _counts(methods[i], methods[j], view) if single else None
+            means = _mean_counts(methods[i], methods[j], view)
             differences = {
                 key: _difference(methods[i], methods[j], (alike[i], alike[j]), found, counts, drawn)
                 for key, found in scores.items()
             }
-            pairs.append(Pair(i, j, differences, counts, p_holm=1.0))
+            pairs.append(Pair(i, j, differences, counts, means, p_holm=1.0))
     adjusted = stats.holm([pair.deciding.p_value for pair in pairs])
     return [replace(pair, p_holm=p) for pair, p in zip(pairs, adjusted, strict=True)]
 
@@ -147,6 +153,21 @@ def method_right(method: Method, view: TaskView) -> NDArray[np.bool_] | None:
 def _counts(first: Method, second: Method, view: TaskView) -> PairedCounts | None:
     ours, theirs = method_right(first, view), method_right(second, view)
     return None if ours is None or theirs is None else stats.paired_counts(ours, theirs)
+
+
+def _mean_counts(
+    first: Method, second: Method, view: TaskView
+) -> tuple[float, float, float, float] | None:
+    if view.right is None:
+        return None
+    # Shares of the seeds that are right; every seed of one meets every seed of the other.
+    ours, theirs = (view.right[method.places].mean(axis=0) for method in (first, second))
+    return (
+        float((ours * theirs).sum()),
+        float((ours * (1 - theirs)).sum()),
+        float(((1 - ours) * theirs).sum()),
+        float(((1 - ours) * (1 - theirs)).sum()),
+    )
 
 
 def _difference(
@@ -199,6 +220,6 @@ def _over_seeds(first: Method, second: Method, scores: Scores) -> OverSeeds:
     interval, _ = stats.bootstrap_interval(nested)
     return OverSeeds(
         both=compare_seeds_and_examples(ours, theirs, draws, other_draws),
-        seeds=compare_seeds(ours, theirs),
+        seeds=compare_seeds(ours, theirs) if len({*ours}) > 1 or len({*theirs}) > 1 else None,
         nested=interval,
     )

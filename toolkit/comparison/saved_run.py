@@ -97,7 +97,8 @@ class SavedRun:
 
     def data_hash(self, split: str) -> str | None:
         """Content hash of a split, where the run recorded one."""
-        return (self.section("data").get("hashes") or {}).get(split)
+        hashes = self.section("data").get("hashes")
+        return hashes.get(split) if isinstance(hashes, dict) else None
 
 
 def load_run(folder: str | Path) -> SavedRun:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,10 @@ _SHARES = (
     "next_sentence_accuracy",
 )  # fmt: skip
 _MOST_LEVELS = 4
+_PER_TOKEN = (
+    "The runs cut their texts into different tokens, and what they logged on validation is per "
+    "token: how long each took to reach a value cannot be compared, nor can the curves."
+)
 
 
 @dataclass(frozen=True)
@@ -69,11 +74,15 @@ def targets(comparison: Comparison) -> Targets | None:
     if not _same_validation(trained):
         why = _why_not("with different validation examples")
         return Targets(metric, {}, left_out=why)
+    if comparison.target is not None and not math.isfinite(comparison.target):
+        raise UserError(f"--target {comparison.target}: expected a number.")
     if comparison.target is not None and is_share(metric) and not 0 <= comparison.target <= 1:
         raise UserError(
             f"--target {comparison.target:g}: validation {metric.replace('_', ' ')} runs from 0 to "
             "1; give a share such as 0.8."
         )
+    if not comparison.same_tokens:
+        return Targets(metric, {}, left_out=_PER_TOKEN)
     sign = 1 if higher else -1
     best = [max(sign * p.value for p in run) for c in curves if c for run in c]
     common = None if comparison.target is not None else sign * min(best)

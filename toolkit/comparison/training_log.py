@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.comparison.saved_run import SavedRun
+from toolkit.errors import UserError
 
 AXES = ("step", "seconds", "joules")
 
@@ -52,11 +53,11 @@ def read_training_log(run: SavedRun) -> TrainingLog:
         for name, value in (event.get("validation") or {}).items():
             if event["step"] > 0:
                 validation.setdefault(name, []).append(_point(event, value))
-            elif value is not None:
-                untrained.setdefault(name, []).append(float(value))
+            elif (number := _number(value)) is not None:
+                untrained.setdefault(name, []).append(number)
     training = run.section("training")
-    if not loss and not validation and training.get("seconds") is not None:
-        seconds, joules = training["seconds"], training.get("energy_joules")
+    seconds, joules = (_number(training.get(key)) for key in ("seconds", "energy_joules"))
+    if not loss and not validation and seconds is not None:
         chosen = selection_metric([run])
         if chosen is not None and (values := untrained.get(chosen[0])):
             best = max(values) if chosen[1] else min(values)
@@ -67,21 +68,36 @@ def read_training_log(run: SavedRun) -> TrainingLog:
 def _events(path: Path) -> Iterator[dict[str, Any]]:
     if not path.is_file():
         return
-    for line in path.read_text(encoding="utf-8").splitlines():
+    last = -1
+    # A byte that is not UTF-8 spoils its line only, which is then no JSON.
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             event = json.loads(line)
         except ValueError:
             continue
         if isinstance(event, dict) and isinstance(event.get("step"), int):
+            if event["step"] < last:
+                raise UserError(
+                    f"{path}: step {event['step']} stands behind step {last}. The file was put "
+                    "together of two runs, or edited: leave the run out, or run it again."
+                )
+            last = event["step"]
             yield event
 
 
-def _point(event: dict[str, Any], value: float | None) -> Point:
+def _number(value: Any) -> float | None:
+    """None for what is no finite number."""
+    found = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if found and math.isfinite(value) else None
+
+
+def _point(event: dict[str, Any], value: Any) -> Point:
+    number = _number(value)
     return Point(
         step=event["step"],
-        seconds=event.get("seconds"),
-        joules=event.get("joules"),
-        value=math.nan if value is None else float(value),
+        seconds=_number(event.get("seconds")),
+        joules=_number(event.get("joules")),
+        value=math.nan if number is None else number,
     )
 
 

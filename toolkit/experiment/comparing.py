@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 from rich.rule import Rule
@@ -44,10 +45,30 @@ def _hindrance(result: Result) -> str | None:
     return f"nothing to compare: {f'only {left[0]}' if left else 'no method'} is left"
 
 
+def _leave_out_damaged(result: Result) -> None:
+    """Runs that cannot be read are as good as failed: the others are compared all the same.
+
+    Raises:
+        UserError: fewer than two methods are left.
+    """
+    from toolkit.comparison.saved_run import load_run
+
+    for place, outcome in enumerate(result.outcomes):
+        if outcome.done and outcome.folder is not None:
+            try:
+                load_run(outcome.folder)
+            except UserError as error:
+                notify(f"warning: {outcome.run.label}: {error}")
+                result.outcomes[place] = replace(outcome, state="damaged")
+    if (hindrance := _hindrance(result)) is not None:
+        raise UserError(hindrance)
+
+
 def _write(result: Result, output: Path, examples: bool) -> Path:
     from toolkit.comparison.compare import compare_runs
     from toolkit.report import build_report, print_report, write_report
 
+    _leave_out_damaged(result)
     experiment = result.experiment
     title_of = {cell.name: cell.title for cell in experiment.cells}
     methods = {
@@ -70,6 +91,7 @@ def _write(result: Result, output: Path, examples: bool) -> Path:
         target=experiment.target,
     )
     words = ["toolkit", "experiment", short_path(experiment.file)]
+    words += [] if output == experiment.output else ["--output", short_path(output)]
     report = build_report(
         comparison,
         title=experiment.title,

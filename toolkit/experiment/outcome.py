@@ -9,7 +9,7 @@ from typing import Literal
 
 from toolkit.experiment.cells import CellRun, Experiment, short_path
 
-State = Literal["run", "reused", "resumed", "failed", "interrupted", "not run", "absent"]
+State = Literal["run", "reused", "resumed", "failed", "interrupted", "not run", "absent", "damaged"]
 DONE = ("run", "reused", "resumed")
 
 
@@ -40,6 +40,8 @@ class Outcome:
         """``reused``, or ``failed with status 2``."""
         if self.state == "absent":
             return "has no complete run"
+        if self.state == "damaged":
+            return "has a run that cannot be read"
         return self.state if self.status is None else f"failed with {status_in_words(self.status)}"
 
 
@@ -61,7 +63,9 @@ class Result:
         sentences = []
         for cell in self.experiment.cells:
             own = [outcome for outcome in self.outcomes if outcome.run.cell == cell.name]
-            failed = [outcome for outcome in own if outcome.state in ("failed", "absent")]
+            failed = [
+                outcome for outcome in own if outcome.state in ("failed", "absent", "damaged")
+            ]
             left, total = len(self.complete(cell.name)), len(cell.runs)
             for outcome in failed:
                 seed = f", seed {outcome.run.config.seed}," if total > 1 else ""
@@ -73,7 +77,8 @@ class Result:
                 sentences.append(f"{cell.title} is compared with {left} of its {total} seeds.")
             elif failed:
                 which = f"all its {total} runs" if total > 1 else "its run"
-                ended = "failed" if failed[0].state == "failed" else "is not there"
+                states = {"failed": "failed", "absent": "is not there", "damaged": "cannot be read"}
+                ended = states[failed[0].state]
                 sentences.append(f"{cell.title} is missing: {which} {ended}.")
         return sentences
 

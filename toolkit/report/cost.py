@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -37,8 +38,10 @@ def cost_columns(comparison: Comparison) -> list[CostColumn]:
 
 def values_of(row: Row, column: CostColumn) -> list[float]:
     """What the method's runs recorded, one entry per seed that did."""
-    found = (run.section(column.section).get(column.key) for run in row.method.runs)
-    return [float(value) for value in found if value is not None]
+    found = [run.section(column.section).get(column.key) for run in row.method.runs]
+    return [
+        float(value) for value in found if isinstance(value, int | float) and math.isfinite(value)
+    ]
 
 
 def mean_and_range(row: Row, column: CostColumn) -> tuple[str, str | None]:

@@ -143,7 +143,15 @@ def _pair(comparison: Comparison, pair: Pair) -> dict[str, Any]:
     return {
         "first": comparison.rows[pair.first].title,
         "second": comparison.rows[pair.second].title,
-        "counts": None if pair.counts is None else asdict(pair.counts),
+        "mean_counts": None
+        if pair.mean_counts is None
+        else dict(
+            zip(
+                ("both_right", "only_first", "only_second", "both_wrong"),
+                pair.mean_counts,
+                strict=True,
+            )
+        ),
         "differences": {key: _difference(found) for key, found in pair.differences.items()},
         "p_holm": pair.p_holm,
         "significant": pair.significant,
@@ -160,7 +168,8 @@ def _difference(found: Difference) -> dict[str, Any]:
                 "p": over.both.p_value,
                 "degrees_of_freedom": min(over.both.degrees_of_freedom, 1e9),
             },
-            "seeds": {"interval": _interval(over.seeds.interval), "p": over.seeds.p_value},
+            "seeds": over.seeds
+            and {"interval": _interval(over.seeds.interval), "p": over.seeds.p_value},
             "nested_bootstrap": {"interval": _interval(over.nested)},
         }
     return {

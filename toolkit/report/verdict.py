@@ -181,7 +181,8 @@ def _evidence(comparison: Comparison, pair: Pair) -> str:
     if (over := difference.over_seeds) is not None:
         p = (
             f"{wording.p_equals(over.both.p_value)}; over seeds alone "
-            f"{wording.p_equals(over.seeds.p_value)}, over examples alone "
+            f"{'–' if over.seeds is None else wording.p_equals(over.seeds.p_value)}, over examples "
+            "alone "
             f"{wording.p_equals(difference.p_examples)}"
         )
     if len(comparison.pairs) > 1:
@@ -202,7 +203,7 @@ def _what_it_would_take(comparison: Comparison, pair: Pair) -> str:
             return _FAR_BELOW
         wanted.append(f"about {wording.about(examples)} test {comparison.view.noun}")
     over = difference.over_seeds
-    if over is not None and over.seeds.p_value >= level:
+    if over is not None and over.seeds is not None and over.seeds.p_value >= level:
         key = difference.measure.key
         ours, theirs = (comparison.rows[place].values[key] for place in (pair.first, pair.second))
         seeds = stats.seeds_needed(ours, theirs, alpha=level, power=stats.POWER)
@@ -229,11 +230,7 @@ def _power(comparison: Comparison) -> str:
 
 def _examples_needed(comparison: Comparison, pair: Pair, level: float) -> int | None:
     difference = pair.deciding
-    if (
-        difference.measure.counts_right
-        and pair.counts is not None
-        and difference.over_seeds is None
-    ):
+    if difference.measure.counts_right and pair.counts is not None:
         return stats.examples_needed(pair.counts, level)
     return stats.examples_needed_bootstrap(
         comparison.n, difference.value, difference.standard_error, level, stats.POWER
@@ -243,7 +240,7 @@ def _examples_needed(comparison: Comparison, pair: Pair, level: float) -> int | 
 def _what_can_be_seen(pair: Pair, level: float) -> str:
     """For two methods that are equally good here: what difference the test set would show."""
     if pair.counts is None or not pair.deciding.measure.counts_right:
-        return " They score the same on it."
+        return " Their values are the same."
     smallest = stats.detectable_difference(pair.counts, level)
     if smallest is None:
         return " They disagree too seldom for a set of this size to show any difference."

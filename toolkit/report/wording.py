@@ -57,6 +57,16 @@ def count(value: int | None) -> str:
     return MISSING if value is None else f"{value:,}"
 
 
+def whole(number: float) -> str:
+    """1234.0 -> "1,234"."""
+    return f"{number:,.0f}"
+
+
+def one_decimal(number: float) -> str:
+    """1234.56 -> "1,234.6"."""
+    return f"{number:,.1f}"
+
+
 def about(value: int) -> str:
     """A computed sample size to two digits: 148,213 -> "150,000"."""
     digits = len(str(value))

@@ -154,4 +154,11 @@ def _probabilities(table: pyarrow.Table, num_labels: int, path: Path) -> NDArray
         raise UserError(f"{path}, row {row}: {lengths[row]} probabilities for {num_labels} labels.")
     flat = pyarrow.compute.list_flatten(table["probabilities"]).to_numpy().astype(np.float64)
     values: NDArray[np.float64] = flat.reshape(-1, num_labels)
+    outside = np.flatnonzero(~((values >= 0) & (values <= 1 + 1e-6)).all(axis=1))
+    if len(outside) > 0:
+        row = int(outside[0])
+        raise UserError(
+            f"{path}, row {row}: probabilities {values[row].tolist()}, expected numbers from 0 "
+            "to 1."
+        )
     return values

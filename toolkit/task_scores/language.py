@@ -114,8 +114,11 @@ def _facts(runs: Sequence[Predictions], word: str, same_tokens: bool) -> list[st
     tokens, words = int(fields["tokens"].sum()), int(fields["words"].sum())
     if same_tokens:
         return [f"Scored: {tokens:,} tokens, which are {words:,} {word}s."]
+    scored = [int(run.fields["words"].sum()) for run in runs]
+    counts = f"{min(scored):,}" if len({*scored}) == 1 else f"{min(scored):,} to {max(scored):,}"
+    first = "" if len({*scored}) == 1 else ", for no model scores its first token, and these differ"
     return [
-        f"Scored: {words:,} {word}s.",
+        f"Scored: {counts} {word}s{first}.",
         "The runs cut the documents into different tokens, so perplexity per token is left out: "
         "it would be of different things.",
     ]

@@ -155,6 +155,7 @@ UNFAIR = {
         {"test": {"macro_f1": {"signature": "macro_f1|n:400|labels:2|average:weighted"}}},
         "measured macro_f1 differently",
     ),
+    "selection": ({"training": {"selection": "last step"}}, "by different rules (A: highest"),
     "foreign predictions": (
         {"test": {"accuracy": {"value": 0.9}}},
         "reports a test accuracy of 0.9, its predictions give 0.750000",
@@ -227,7 +228,6 @@ def test_equal_titles_are_told_apart(make_run):
         ({"training": {"padding": "random"}}, "(grouped by length, random)"),
         ({"data": {"hashes": {"train": "e" * 64}}}, "not all trained on the same examples"),
         ({"data": {"hashes": {"validation": "e" * 64}}}, "not all selected on the same examples"),
-        ({"training": {"selection": "last step"}}, "different rules"),
     ],
 )
 def test_what_a_reader_must_mind(make_run, changes, words):
@@ -305,3 +305,20 @@ def test_other_versions_of_the_code_are_named(make_run):
     ]
     (caution,) = compare_runs(runs, draws=50).cautions
     assert "different versions of the code (12341234, abcdabcd+; +: changed since)" in caution
+
+
+def test_a_point_of_another_setting_on_the_learning_curve_is_named(make_run):
+    config = {"seed": 42, "train_size": 2000, "train": {"learning_rate": 0.1}}
+    model = {"model": {"name": "same"}}
+    main = [
+        make_run("A", LABELS, answers(320), model, config=config),
+        make_run("B", LABELS, answers(300)),
+    ]
+    other = config | {"train_size": 500, "train": {"learning_rate": 0.2}}
+    summary = model | {"data": {"train_examples": 500}}
+    more = make_run("A", LABELS, answers(280), summary, "A-500", other)
+    (caution,) = compare_runs(main, learning_curve=[more], draws=50).cautions
+    assert caution == (
+        "The learning curve of A has a point with other settings (500 examples): "
+        "train.learning_rate 0.2 instead of 0.1."
+    )

@@ -353,7 +353,7 @@ def test_document_is_strict_json_with_the_numbers_of_the_report(make_run):
     found = comparison.pairs[0].differences["accuracy"]
     assert pair["differences"]["accuracy"]["p_examples"] == found.p_examples
     assert pair["differences"]["accuracy"]["test"] == "exact McNemar test"
-    assert pair["counts"]["only_first"] == 162
+    assert pair["mean_counts"]["only_first"] == 162
     assert document["verdict"]["headline"].startswith("No winner")
     assert len(document["examples"]) == 5
     assert document["measures"][0]["decides"]
@@ -527,3 +527,17 @@ def test_the_distance_from_a_published_number(make_run):
 )
 def test_a_range_names_its_unit_once(low, high, expected):
     assert _range(low, high) == expected
+
+
+def test_titles_of_prediction_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a=b.csv", "ok.csv"):
+        (tmp_path / name).write_text("id,prediction\n", encoding="utf-8")
+    found = command._titled_files(["a=b.csv", "x=y=ok.csv"])
+    assert {title: str(file) for title, file in found.items()} == {
+        "a=b": "a=b.csv", "x=y": "ok.csv",
+    }  # fmt: skip
+    with pytest.raises(UserError, match="title before '=' is empty"):
+        command._titled_files(["=ok.csv"])
+    with pytest.raises(UserError, match="a run directory, expected a file"):
+        command._titled_files([str(tmp_path)])

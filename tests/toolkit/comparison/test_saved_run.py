@@ -145,3 +145,8 @@ def test_the_summary_is_read_as_utf8(make_run):
     folder = make_run("微调", LABELS, ANSWERS)
     assert json.loads((folder / "summary.json").read_text(encoding="utf-8"))["title"] == "微调"
     assert load_run(folder).title == "微调"
+
+
+def test_probabilities_that_are_none(make_run):
+    folder = make_run("A", LABELS, ANSWERS, probabilities=[[5.0, -4.0]] + [[0.5, 0.5]] * 3)
+    refused(folder, "row 0: probabilities [5.0, -4.0]", "from 0 to 1")

@@ -137,3 +137,21 @@ def test_the_table_says_how_many_seeds(methods):
         "p < 0.001; over seeds alone p < 0.001, over examples alone p < 0.001)"
         in report.verdict.details[0]
     )
+
+
+def test_seeds_that_change_answers_but_no_value(methods):
+    """Every seed has the same accuracy from other examples: the seeds have no variance to test."""
+    runs = methods(A=[0.9, 0.9, 0.9], B=[0.8, 0.8, 0.8])
+    comparison = compare_runs(runs, draws=1000)
+    found = comparison.pairs[0].deciding
+    assert found.over_seeds.seeds is None
+    assert found.p_value == found.over_seeds.both.p_value < 0.05
+    assert "over seeds alone –" in build_report(comparison).verdict.details[0]
+
+
+def test_counts_of_seeds_are_means_and_agree_with_the_difference(methods):
+    pair = compare_runs(methods(A=[0.90, 0.91], B=[0.88, 0.89, 0.87]), draws=200).pairs[0]
+    assert pair.counts is None
+    both, ours, theirs, neither = pair.mean_counts
+    assert both + ours + theirs + neither == pytest.approx(N)
+    assert (ours - theirs) / N == pytest.approx(pair.deciding.value)

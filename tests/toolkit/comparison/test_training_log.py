@@ -221,3 +221,16 @@ def test_speeds_that_disagree_name_no_winner(logged):
         (run / "summary.json").write_text(json.dumps(summary))
     words = verdict(compare_runs(runs, draws=50)).headline
     assert "Neither is shown to be faster: seed by seed the ratio was 0.91 and 1.05." in words
+
+
+def test_damaged_logs(logged):
+    folder = logged("A", log([0.5, 0.7], losses=[1.0]))
+    with (folder / "metrics.jsonl").open("ab") as stream:
+        stream.write(b'{"step": 300, "loss": "high", "seconds": NaN}\n\xff\xfe\n')
+    found = read_training_log(load_run(folder))
+    assert found.loss[1].seconds is None
+    assert np.isnan(found.loss[1].value)
+    with (folder / "metrics.jsonl").open("a") as stream:
+        stream.write('{"step": 5, "loss": 1.0}\n')
+    with pytest.raises(UserError, match=r"metrics\.jsonl: step 5 stands behind step 300"):
+        read_training_log(load_run(folder))

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from toolkit.errors import UserError
+
 # A recipe without training: it writes its configuration, and a summary unless told to break.
 RECIPE = '''
 import json, sys, time
@@ -90,6 +92,10 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         compared.append(SimpleNamespace(**locals()))
         return compared[-1]
 
+    def read_run(folder: Path) -> None:
+        if (folder / "summary.json").read_text() == "damaged":
+            raise UserError(f"{folder} is damaged")
+
     def build_report(
         comparison: Any,
         title: str = "Comparison",
@@ -107,6 +113,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     for name, fake in (
         ("comparison.compare.compare_runs", compare_runs),
+        ("comparison.saved_run.load_run", read_run),
         ("report.build_report", build_report),
         ("report.print_report", lambda report, console: None),
         ("report.write_report", write_report),

@@ -95,7 +95,9 @@ def test_what_the_report_is_given(lab: Any, cells: Cells) -> None:
     assert (comparison.force, comparison.target) == (True, 3)
     assert comparison.predictions == {"theirs": Path("theirs.csv")}
     report = comparison.report
-    assert report.command == "toolkit experiment recipes/experiments/lab.yaml --no-examples"
+    assert report.command == (
+        "toolkit experiment recipes/experiments/lab.yaml --output elsewhere --no-examples"
+    )
     assert (report.title, report.show_examples, report.note) == (
         "A title",
         False,

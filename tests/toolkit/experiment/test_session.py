@@ -296,3 +296,14 @@ def test_a_report_alone_runs_nothing_and_takes_runs_of_any_code(
     missing = lab.compared[1].report.missing
     assert missing[0].startswith("c has no complete run. The command that repeats it: accelerate")
     assert missing[1] == "c is missing: its run is not there."
+
+
+def test_a_run_that_cannot_be_read_costs_no_other(lab: Any, cells: Cells) -> None:
+    file = lab.write(a=cells(1), b=cells(2), c=cells(3))
+    assert conduct(file) == 0
+    (lab.compared[0].paths[1] / "summary.json").write_text("damaged")
+    assert conduct(file) == 1
+    assert [path.name for path in lab.compared[1].paths] == ["0", "2"]
+    missing = lab.compared[1].report.missing
+    assert missing[0].startswith("b has a run that cannot be read. The command that repeats it:")
+    assert missing[1] == "b is missing: its run cannot be read."

@@ -38,6 +38,8 @@ def sections(report: Report) -> list[Section]:
 def _training(comparison: Comparison) -> list[Block]:
     chosen = selection_metric(comparison.runs)
     figures: list[Block] = []
+    if not comparison.same_tokens:
+        return figures
     loss = [[read_training_log(run).loss for run in row.method.runs] for row in comparison.rows]
     figures += _figure(comparison, loss, "step", "training loss", "training_loss_step")
     if chosen is None:
@@ -116,8 +118,8 @@ def _targets(report: Report) -> list[Block]:
     caption = (
         "Where an evaluation first reached the value: "
         + wording.listed([_AXIS_NAMES[axis] for axis in axes])
-        + f"; {wording.MISSING}: {not_reached}. Evaluations are not counted as time, and a "
-        "run that is evaluated seldom shows it late."
+        + f"; {wording.MISSING}: {not_reached}, or not recorded. Evaluations are not counted as "
+        "time, and a run that is evaluated seldom shows it late."
     )
     if found.common is not None:
         caption += f" {_target(found, found.common)} is the best value that all of them reached."

@@ -41,30 +41,21 @@ def section(report: Report) -> Section:
 
 
 def _who_is_right(comparison: Comparison) -> list[Block]:
-    pairs = [pair for pair in shown_pairs(comparison) if pair.counts is not None]
-    if not pairs:
+    if comparison.view.right is None:
         return _who_is_better(comparison)
+    write = wording.one_decimal if comparison.several_seeds else wording.whole
     rows = [
         [
             comparison.rows[pair.first].title,
             comparison.rows[pair.second].title,
-            *(
-                wording.count(number)
-                for number in (
-                    pair.counts.both_right,
-                    pair.counts.only_first,
-                    pair.counts.only_second,
-                    pair.counts.both_wrong,
-                )
-            ),
+            *(write(number) for number in pair.mean_counts or ()),
         ]
-        for pair in pairs
-        if pair.counts is not None
+        for pair in shown_pairs(comparison)
     ]
     right = comparison.view.right_means or "the predicted class is the true one"
     caption = f"Number of {comparison.view.noun}. Right: {right}."
     if comparison.several_seeds:
-        caption += " A method with several seeds is right where most of them are."
+        caption += " With several seeds: means over all pairs of a seed of A and one of B."
     header = ["A", "B", "both right", "only A right", "only B right", "both wrong"]
     return [Table(header, rows, numeric=range(2, 6)), Paragraph(caption, tone="caption")]
 

@@ -59,14 +59,18 @@ def _table(comparison: Comparison, pairs: list[Pair]) -> Table:
         interval = wording.advantage_brackets(primary, found.interval)
         cells = [Cell(title), Cell(difference, strong=pair.significant, detail=interval)]
         if seeds:
-            intervals = (over.both.interval, over.seeds.interval, over.nested) if over else ()
-            cells += [Cell(wording.advantage_brackets(primary, one)) for one in intervals]
-            cells += [Cell(wording.MISSING)] * (3 - len(intervals))
+            alone = None if over is None else over.seeds
+            intervals = (
+                over and over.both.interval, alone and alone.interval, over and over.nested
+            )  # fmt: skip
+            cells += [
+                Cell(wording.advantage_brackets(primary, one) if one else wording.MISSING)
+                for one in intervals
+            ]
         cells.append(Cell(wording.p_value(found.p_examples)))
         if seeds:
-            p_values = (over.seeds.p_value, over.both.p_value) if over else ()
-            cells += [Cell(wording.p_value(p)) for p in p_values]
-            cells += [Cell(wording.MISSING)] * (2 - len(p_values))
+            for test in (alone, over and over.both):
+                cells.append(Cell(wording.p_value(test.p_value) if test else wording.MISSING))
         cells.append(Cell(wording.p_value(pair.p_holm)))
         if quoted:
             p = found.p_sacrebleu
