@@ -11,12 +11,22 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from toolkit.plots.fonts import width_in_ems
-from toolkit.plots.labels import LEADING, legend_below, name_columns, wrapped
+from toolkit.plots.labels import (
+    LEADING,
+    legend_below,
+    longest_word_ems,
+    name_columns,
+    name_columns_upright,
+    wrapped,
+)
 from toolkit.plots.style import POINTS, WIDTH, Formatter, arranged, format_ticks, look, style
 
 _DOTS = 40  # side by side in a picture 400 pixels wide
 _ROOM = 0.84 * POINTS  # points that axes are wide
 _NAME_SIZE = 9
+_BETWEEN = 2  # points between the names of neighbours
+_LEVEL_EMS, _UPRIGHT_EMS = 7, 15  # widths of names beside each other, and of those read from below
+_UPRIGHT_LINES = 2
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,8 @@ def grouped_bars(
     """Values with their intervals in every group, the methods of a group beside each other.
 
     Dots rather than bars, so that the axis need not begin at 0. Groups that find no room in one
-    row continue in a row below, on the same scale.
+    row continue in a row below, on the same scale. No word of a group's name is broken: names with
+    longer words are read from below.
 
     Args:
         formatter: writes a value at the axis.
@@ -52,12 +63,13 @@ def grouped_bars(
         for values in (line.values, line.low, line.high):
             if values is not None and len(values) != len(groups):
                 raise ValueError(f"{line.name}: {len(values)} values for {len(groups)} groups")
-    rows = _rows(groups, len(series))
-    names = [_lines(group, len(rows[0])) for group in groups]
+    upright = max(map(longest_word_ems, groups)) > _LEVEL_EMS
+    rows = _rows(groups, len(series), upright)
+    names = [_lines(group, len(rows[0]), upright) for group in groups]
     with style():
         panel_height = 1.5 if len(rows) > 1 else 2.1
         height = 0.2 + 0.22 * len(series) + len(rows) * (
-            panel_height + _NAME_SIZE / 72 * LEADING * max(map(len, names)))  # fmt: skip
+            panel_height + _height_of_names(names, upright) / 72)  # fmt: skip
         figure = Figure(figsize=(WIDTH, height), dpi=72, layout="constrained")
         panels = figure.subplots(len(rows), 1, sharey=True, squeeze=False)[:, 0]
         for panel, row in zip(panels, rows, strict=True):
@@ -66,7 +78,8 @@ def grouped_bars(
                 for index, line in enumerate(series)
             ]
             _separate(panel, len(rows[0]))
-            name_columns(panel, [names[group] for group in row], _NAME_SIZE)
+            write_names = name_columns_upright if upright else name_columns
+            write_names(panel, [names[group] for group in row], _NAME_SIZE)
             panel.grid(visible=False, axis="x")
             panel.set_ylabel(axis_name)
         for panel in panels:
@@ -75,22 +88,31 @@ def grouped_bars(
         return arranged(figure)
 
 
-def _rows(groups: Sequence[str], methods: int) -> list[range]:
+def _rows(groups: Sequence[str], methods: int, upright: bool) -> list[range]:
     """Groups that stand beside each other: as many as leave room for dots and longest words."""
     most = max(1, min(len(groups), _DOTS // (methods + 1)))
-    while most > 1 and any(
-        width_in_ems(line) * _NAME_SIZE > _ROOM / most
-        for group in groups
-        for line in wrapped(group, 7)
-    ):
-        most -= 1
+    if upright:
+        needed = _UPRIGHT_LINES * LEADING * _NAME_SIZE
+    else:
+        lines = [line for group in groups for line in wrapped(group, _LEVEL_EMS)]
+        needed = max(map(width_in_ems, lines)) * _NAME_SIZE
+    most = max(1, min(most, int(_ROOM / (needed + _BETWEEN))))
     count = -(-len(groups) // most)
     each = -(-len(groups) // count)  # 5 + 4 rather than 6 + 3
     return [range(first, min(first + each, len(groups))) for first in range(0, len(groups), each)]
 
 
-def _lines(group: str, beside: int) -> list[str]:
-    return wrapped(group, (_ROOM / beside - 4) / _NAME_SIZE, most=4)
+def _lines(group: str, beside: int, upright: bool) -> list[str]:
+    if upright:
+        return wrapped(group, _UPRIGHT_EMS, most=_UPRIGHT_LINES)
+    return wrapped(group, (_ROOM / beside - _BETWEEN) / _NAME_SIZE, most=4)
+
+
+def _height_of_names(names: Sequence[Sequence[str]], upright: bool) -> float:
+    """The points that the highest name takes below the axes."""
+    if upright:
+        return _NAME_SIZE * max(width_in_ems(line) for lines in names for line in lines)
+    return _NAME_SIZE * LEADING * max(map(len, names))
 
 
 def _draw_method(axes: Axes, line: GroupValues, index: int, methods: int, row: range) -> Line2D:

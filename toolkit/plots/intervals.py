@@ -30,6 +30,7 @@ _EMS = POINTS / _SIZE  # that a picture is wide
 _NAME_EMS = 14.5
 _LEAST_ROW, _LEAST_SEEDED_ROW, _BETWEEN = 18.0, 26.0, 8.0  # heights in points
 _ABOVE, _BELOW = -5.0, 8.0  # points from the middle of a row to its value and to its seeds
+_INTERVAL = "95% interval"
 _SEEDS = COLOURS[1]
 _SEED_DOT: dict[str, Any] = {
     "linestyle": "",
@@ -69,7 +70,7 @@ def forest_plot(
     axis_name: str = "test accuracy",
     formatter: Formatter = percent,
     *,
-    interval_name: str = "95% interval",
+    interval_name: str | None = None,
     seed_interval_name: str = "95% interval over seeds",
 ) -> Figure:
     """Values with their intervals, one row each, the first on top.
@@ -79,11 +80,12 @@ def forest_plot(
 
     Args:
         formatter: writes a value, by default a share in percent: 0.8432 -> "84.3%".
+        interval_name: by default "95% interval", in the legend "... over test examples".
 
     Raises:
         ValueError: no bars.
     """
-    rows = _Rows(bars, formatter, f"{axis_name}, {interval_name}")
+    rows = _Rows(bars, formatter, f"{axis_name}, {interval_name or _INTERVAL}")
     with style():
         figure, axes = rows.draw(room_above=0, room_below=_legend_height(bars))
         format_ticks(axes.xaxis, formatter)
@@ -98,7 +100,7 @@ def difference_plot(
     *,
     left: str = "second better",
     right: str = "first better",
-    interval_name: str = "95% interval",
+    interval_name: str | None = None,
     seed_interval_name: str = "95% interval over seeds",
 ) -> Figure:
     """Differences with their intervals, one row each, and a line where there is no difference.
@@ -110,11 +112,12 @@ def difference_plot(
         formatter: writes a difference, with its sign.
         left: what a negative difference means, in words, such as "TF-IDF better".
         right: what a positive one means.
+        interval_name: as in `forest_plot`.
 
     Raises:
         ValueError: no bars.
     """
-    rows = _Rows(bars, formatter, f"{axis_name}, {interval_name}")
+    rows = _Rows(bars, formatter, f"{axis_name}, {interval_name or _INTERVAL}")
     sides = rows.sides(left, right)
     above = LEADING * _SIZE * max(map(len, sides)) + 6
     with style():
@@ -226,14 +229,15 @@ def _legend_height(bars: Sequence[Bar]) -> float:
     return 15 * entries + 14 * bool(entries)
 
 
-def _legend(figure: Figure, bars: Sequence[Bar], interval: str, seed_interval: str) -> None:
+def _legend(figure: Figure, bars: Sequence[Bar], interval: str | None, seed_interval: str) -> None:
     handles, names = [], []
     if any(bar.seed_bounds is not None for bar in bars):
         handles += [
             Line2D([], [], color=COLOURS[0], linewidth=2.2, marker="o", markersize=6),
             Line2D([], [], color=_SEEDS, linewidth=1.0, marker="|", markersize=4),
         ]
-        names += [interval, seed_interval]
+        # Beside the interval over seeds, the name must say what this one is over.
+        names += [interval or f"{_INTERVAL} over test examples", seed_interval]
     if any(len(bar.seeds) for bar in bars):
         handles.append(Line2D([], [], color=_SEEDS, **_SEED_DOT))
         names.append("single seeds")

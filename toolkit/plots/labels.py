@@ -49,13 +49,24 @@ def _pieces(text: str, ems: float) -> Iterator[str]:
         if width_in_ems(word.rstrip()) <= ems:
             yield word
             continue
-        for part in re.findall(r"[^/_.-]*[/_.-]+|[^/_.-]+", word):
+        for part in _parts(word):
             while width_in_ems(part.rstrip()) > ems:
                 length = next(n for n in range(len(part), 0, -1)
                               if n == 1 or width_in_ems(part[:n]) <= ems)  # fmt: skip
                 yield part[:length]
                 part = part[length:]
             yield part
+
+
+def longest_word_ems(text: str) -> float:
+    """The width of the longest part of a text that `wrapped` leaves whole where it fits."""
+    words = [part for word in _words(text) for part in _parts(word.rstrip())]
+    return max(map(width_in_ems, words), default=0.0)
+
+
+def _parts(word: str) -> list[str]:
+    """What a word that is too long is first parted into, after ``/ - _ .``."""
+    return re.findall(r"[^/_.-]*[/_.-]+|[^/_.-]+", word)
 
 
 def _words(text: str) -> Iterator[str]:

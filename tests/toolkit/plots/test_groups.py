@@ -1,6 +1,7 @@
 """Every group shows every method's value, however many groups and methods there are."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -65,6 +66,21 @@ def test_all_is_drawn_without_running_together(count, groups, overlaps, svg_text
         assert np.diff(pixels).min() / figure.bbox.width * 400 >= 5
     again = grouped_bars(classes, series, percent, "F1")
     assert figure_as_svg(figure) == figure_as_svg(again)
+
+
+CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+WORDS = ["characteristically", "electroencephalography", "part", "left-handed person", "x", "y"]
+
+
+@pytest.mark.parametrize("groups", [CIFAR10, WORDS, ["named_entity_recognition", "tagging"]])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_no_word_of_a_name_is_broken(groups, count, overlaps, svg_texts):
+    figure = grouped_bars(groups, methods(count, len(groups)), percent, "recall")
+    written = svg_texts(figure)
+    for group in groups:
+        for word in re.split(r"(?<=[ _-])", group):
+            assert any(word.strip() in text for text in written), f"{word} is broken"
+    assert overlaps(figure) == []
 
 
 def test_what_does_not_fit_together_is_refused():

@@ -61,7 +61,8 @@ def test_interval_over_seeds_and_single_seeds_are_drawn_below_and_named(svg_text
     assert list(dots.get_xdata()) == [0.79, 0.8, 0.81]
     widths = [line.get_linewidth() for line in figure.axes[0].lines if line.get_marker() == "|"]
     assert widths[1] < widths[0]
-    assert {"95% interval", "t interval over 3 seeds", "single seeds"} <= set(svg_texts(figure))
+    first = "95% interval over test examples"
+    assert {first, "t interval over 3 seeds", "single seeds"} <= set(svg_texts(figure))
 
 
 def test_seeds_alone_need_no_interval_over_them(svg_texts):
