@@ -94,7 +94,8 @@ def _loss_apart(twins: Twins) -> str:
     if gap.difference == 0:
         return f"Their training losses are equal to the last bit at all {gap.steps:,} steps. "
     equal = min(seed.loss.equal for seed in twins.seeds if seed.loss is not None)
-    start = f"equal to the last bit for the first {equal:,} steps at least, and " if equal else ""
+    steps = "step" if equal == 1 else f"{equal:,} steps"
+    start = f"equal to the last bit for the first {steps} at least, and " if equal else ""
     return (
         f"Their training losses are {start}at most {wording.tiny(gap.difference)} apart "
         f"(step {gap.step:,} of {gap.steps:,}). "

@@ -200,7 +200,7 @@ def test_a_target_that_no_share_can_have_is_refused(logged):
 def test_twins_are_the_headline(logged):
     words = verdict(compare_runs(twins(logged, shift=1e-3), draws=50))
     assert words.headline.startswith("ours and theirs started from the same settings and seeds. ")
-    assert "equal to the last bit for the first 1 steps at least, and at most 0.002 apart" in (
+    assert "equal to the last bit for the first step at least, and at most 0.002 apart" in (
         words.headline
     )
     assert "ours trained 2.00 times as fast as theirs (median; 2.00 to 2.00)." in words.headline
