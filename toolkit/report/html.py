@@ -30,6 +30,10 @@ from toolkit.report.svg import CJK_FONTS, inline_svg
 _DARKEST = (158, 202, 235)
 # Columns whose cells are all this short stay on one line; the others are broken into lines.
 _SHORT = 18
+_SHORT_NAME = 14  # a row's name that stays on one line whatever the others are, such as "97-592"
+_LONG_WORD = 24  # longer ones are broken in the middle rather than to widen the column of names
+_LONG_HEADING = 20  # a wider heading gets a wider column, so that it takes few lines
+_BRIEF = 8  # rows of a table that a printed page does not cut
 
 
 def render_html(document: Document, figures: Mapping[str, str]) -> str:
@@ -76,7 +80,10 @@ def _environment() -> jinja2.Environment:
     environment.globals.update(
         inline_svg=lambda svg, figure: Markup(inline_svg(svg, figure.name, visible(figure.alt))),
         as_cell=as_cell,
+        brief=lambda table: len(table.rows) <= _BRIEF,
         column_kinds=_column_kinds,
+        name_classes=_name_classes,
+        heading_classes=_heading_classes,
         shade=_shade,
     )
     return environment
@@ -144,6 +151,22 @@ def _column_kinds(table: Table) -> list[str]:
         else:
             kinds.append("short" if max(map(_width, cells), default=0) <= _SHORT else "long")
     return kinds
+
+
+def _name_classes(table: Table, cell: Cell) -> list[str]:
+    """Classes of a cell in the first column: "one-line", or "words" if it breaks between words.
+
+    The latter holds for the whole column, as its widest word decides how narrow it can be.
+    """
+    if _width(cell) <= _SHORT_NAME:
+        return ["one-line"]
+    names = [plain(as_cell(row[0]).text) for row in table.rows]
+    words = [word for name in names for word in name.split() if not is_chinese(word)]
+    return ["words"] if max(map(display_width, words), default=0) <= _LONG_WORD else []
+
+
+def _heading_classes(cell: Cell) -> list[str]:
+    return ["wordy"] if _width(cell) > _LONG_HEADING else []
 
 
 def _width(cell: Cell) -> int:

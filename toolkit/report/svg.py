@@ -29,8 +29,9 @@ def inline_svg(svg: str, name: str, alt: str) -> str:
     """The picture as an element of a page, which may hold others.
 
     Its ids begin with `name` and a colon, and all that refers to them follows; ids that nothing
-    refers to are left out. It has no fixed size; its width in CSS pixels is in the property
-    `--width`, for the page's style sheet. `alt` is what is read out in its place.
+    refers to are left out. It has no fixed size; for the page's style sheet the property `--width`
+    holds its width in CSS pixels and `--ratio` its width over its height. `alt` is what is read out
+    in its place.
     """
     root = _parsed(svg)
     _prefix_ids(root, f"{name}:")
@@ -90,15 +91,15 @@ def _prefix_ids(root: minidom.Element, prefix: str) -> None:
 
 
 def _follow_the_page(root: minidom.Element) -> None:
-    """Replace the fixed size by a view box; the style sheet reads the width from `--width`."""
+    """Replace the fixed size by a view box and properties that the style sheet reads."""
     width, height = (_in_pixels(root.getAttribute(side)) for side in ("width", "height"))
-    if width is None or height is None:
+    if not width or not height:
         raise ValueError("an SVG picture needs its width and height in pt, px or in")
     if not root.hasAttribute("viewBox"):
         root.setAttribute("viewBox", f"0 0 {width:g} {height:g}")
     root.removeAttribute("width")
     root.removeAttribute("height")
-    root.setAttribute("style", f"--width: {width:.0f}px")
+    root.setAttribute("style", f"--width: {width:.0f}px; --ratio: {width / height:.3f}")
 
 
 def _in_pixels(length: str) -> float | None:

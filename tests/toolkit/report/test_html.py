@@ -161,8 +161,8 @@ def test_tables_are_marked_up_for_those_who_hear_them(read_page: Any) -> None:
     cells = [values for tag, values, _ in elements if tag in ("th", "td")]
     assert [values["class"] for values in cells] == [
         *("short first", "number", "long"),
-        *("short first", "number", "long"),
-        *("short first", "number left shaded", "long"),
+        *("short one-line first", "number", "long"),
+        *("short one-line first", "number left shaded", "long"),
     ]  # fmt: skip
     assert cells[-2]["style"] == "background: #9ecaeb"
     assert cells[-1]["lang"] == "zh"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from toolkit.report.blocks import Document
+from toolkit.report.blocks import Cell, Document, Section, Table
 from toolkit.report.files import write_document
 
 
@@ -125,6 +125,81 @@ def test_a4_shows_all_without_scrolling(browser: Any, page: Path) -> None:
     for width, height in sizes:  # 210 mm x 297 mm in points
         assert float(width) == pytest.approx(595.3, abs=0.5)
         assert float(height) == pytest.approx(841.9, abs=0.5)
+
+
+NAMES = [
+    "Chinese BERT, frozen + logistic regression",
+    "2–27",
+    "97–592",
+    "好" * 9 + "，" + "好" * 30,
+]
+
+
+@pytest.fixture(scope="module")
+def costs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with a cost table of seven columns, as wide as such a table becomes."""
+    folder = tmp_path_factory.mktemp("costs")
+    value = Cell("117.7 M", detail="721.7 GFLOP to 752.0 GFLOP")
+    table = Table(
+        ["method", *["LSTM from random weights of the framework"] * 7],
+        [[name, *[value] * 7] for name in NAMES],
+        numeric=range(1, 8),
+    )
+    sections = [Section("Costs", [table]), Section("More", [table])]
+    write_document(Document("Costs", blocks=sections), folder, {})
+    return folder / "report.html"
+
+
+# The lines of a name or heading: the text of every line box, found character by character.
+LINES = """(cell => {
+    const lines = [], text = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT).nextNode();
+    let last = null;
+    for (let place = 0; place < text.length; place++) {
+        const range = document.createRange();
+        range.setStart(text, place); range.setEnd(text, place + 1);
+        const box = range.getClientRects()[0];
+        if (!box || !box.width) continue;
+        if (last === null || box.top > last + 3) { lines.push(''); last = box.top; }
+        lines[lines.length - 1] += text.data[place];
+    }
+    return lines;
+})"""
+
+
+@pytest.mark.parametrize(
+    ("width", "media"), [(400, "screen"), (1100, "screen"), (A4_TEXT, "print")]
+)
+def test_names_of_rows_break_between_words_only(
+    browser: Any, costs: Path, width: int, media: str
+) -> None:
+    browser.open(costs, width, media=media)
+    rows = browser.evaluate(f"[...document.querySelectorAll('tbody th')].map({LINES})")
+    english, *short, chinese = rows[: len(NAMES)]
+    assert " ".join(" ".join(english).split()) == NAMES[0]  # parted at spaces alone
+    assert short == [[NAMES[1]], [NAMES[2]]]
+    assert len(chinese) > 1
+    assert not any(line.startswith("，") for line in chinese)
+    name = browser.evaluate("document.querySelector('tbody th').getBoundingClientRect().width")
+    assert name >= 25 / 25.4 * 96 - 1  # 25 mm
+    if media == "print":
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_long_headings_take_few_lines_on_a_phone(browser: Any, costs: Path) -> None:
+    browser.open(costs, 400)
+    headings = browser.evaluate(f"[...document.querySelectorAll('thead .wordy')].map({LINES})")
+    assert headings
+    assert max(map(len, headings)) <= 4
+
+
+@pytest.mark.parametrize("width", [1100, 1360, 1920])
+def test_tables_use_the_width_of_the_page(browser: Any, costs: Path, width: int) -> None:
+    browser.open(costs, width)
+    boxes = browser.evaluate(
+        "[...document.querySelectorAll('.table .wide')].map(box => box.clientWidth)"
+    )
+    assert min(boxes) >= 1000
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.skipif(not _has_chinese_font(), reason="no Chinese font installed (fonts-noto-cjk)")

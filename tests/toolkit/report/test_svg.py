@@ -76,7 +76,7 @@ def test_the_size_follows_the_page() -> None:
     assert "width" not in root.attrib
     assert "height" not in root.attrib
     assert root.attrib["viewBox"] == "0 0 72 36"
-    assert root.attrib["style"] == "--width: 96px"  # an inch
+    assert root.attrib["style"] == "--width: 96px; --ratio: 2.000"  # an inch
     without_box = SMALL.replace('viewBox="0 0 72 36"', "")
     assert 'viewBox="0 0 96 48"' in inline_svg(without_box, "acc", "")
     with pytest.raises(ValueError, match="needs its width and height"):
