@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import torch
 
 from toolkit.fingerprint import fingerprint
+from toolkit.git_state import git_state
 
 PACKAGES = (
     "torch", "transformers", "accelerate", "datasets", "peft", "tokenizers", "scikit-learn",
@@ -78,22 +78,3 @@ def code_fingerprint() -> str:
     """SHA-256 over the Python files of the two packages and the recipes: equal code, equal hash."""
     root = Path(__file__).resolve().parents[1]
     return fingerprint(root, ("scratch_models", "toolkit", "recipes"))
-
-
-def git_state() -> dict[str, Any] | None:
-    """Commit of the code that runs and whether it was changed since; None outside a checkout."""
-    root = Path(__file__).resolve().parents[1]
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
-
-    try:
-        return {
-            "commit": git("rev-parse", "HEAD"),
-            "dirty": bool(git("status", "--porcelain", "-uno")),
-        }
-    except (OSError, subprocess.CalledProcessError):
-        return None

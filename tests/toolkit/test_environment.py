@@ -12,13 +12,14 @@ import torch
 import transformers
 
 import toolkit.environment
+import toolkit.git_state
 from toolkit.environment import (
     code_fingerprint,
     command_line,
     describe_environment,
-    git_state,
     peak_memory_bytes,
 )
+from toolkit.git_state import git_state
 
 
 def test_versions_are_those_of_this_process() -> None:
@@ -38,7 +39,7 @@ def test_git_state_follows_the_checkout(tmp_path: Path, monkeypatch: pytest.Monk
         command = ["git", "-C", str(tmp_path), *identity, *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
-    monkeypatch.setattr(toolkit.environment, "__file__", str(tmp_path / "toolkit" / "x.py"))
+    monkeypatch.setattr(toolkit.git_state, "__file__", str(tmp_path / "toolkit" / "x.py"))
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert git_state() is None
     git("init", "-q")

@@ -19,8 +19,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs",
         nargs="+",
-        metavar="RUN",
-        help="run directory (two or more; with --predictions one is enough)",
+        metavar="[TITLE=]RUN",
+        help="run directory (two or more; with --predictions one is enough); a title replaces the "
+        "run's own in the report",
     )
     parser.add_argument(
         "--output",
@@ -68,10 +69,12 @@ def run(args: argparse.Namespace) -> int:
     from toolkit.console import console
     from toolkit.report import build_report, print_report, write_json, write_report
 
+    runs = [_title_and_folder(word) for word in args.runs]
     comparison = compare_runs(
-        args.runs,
+        [folder for _, folder in runs],
         args.learning_curve,
         force=args.force,
+        titles={folder: title for title, folder in runs if title is not None},
         predictions=_titled_files(args.predictions),
         target=args.target,
     )
@@ -111,6 +114,14 @@ def _titled_files(given: list[str]) -> dict[str, Path]:
     return files
 
 
+def _title_and_folder(word: str) -> tuple[str | None, Path]:
+    """`TITLE=RUN`, or `RUN`, whose title is then its own."""
+    title, separator, name = word.rpartition("=")
+    if not separator or Path(word).is_dir() or not title.strip():
+        return None, Path(word)
+    return title.strip(), Path(name)
+
+
 def _title_and_file(word: str) -> tuple[str, str]:
     """Where a file has a name with "=" in it, what stands after its "=" is no file."""
     if not Path(word).exists():
@@ -131,7 +142,9 @@ def _title_and_file(word: str) -> tuple[str, str]:
 
 def _command(args: argparse.Namespace) -> str:
     """The command line that makes this report again."""
-    words = ["toolkit", "compare", *map(_short, args.runs)]
+    words = ["toolkit", "compare"]
+    for title, folder in map(_title_and_folder, args.runs):
+        words.append(_short(str(folder)) if title is None else f"{title}={_short(str(folder))}")
     if args.predictions:
         files = _titled_files(args.predictions)
         words.append("--predictions")

@@ -106,6 +106,11 @@ class Comparison:
         return same_padding(self.runs)
 
     @property
+    def examples(self) -> str:
+        """What was measured on: "test texts", "validation texts"."""
+        return f"{self.runs[0].split} {self.view.noun}"
+
+    @property
     def same_tokens(self) -> bool:
         """False where measures per token were left out: losses, too, are of different things."""
         per_token = self.runs[0].task in ("language-modeling", "pretraining")

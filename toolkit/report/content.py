@@ -9,7 +9,7 @@ from toolkit.comparison.compare import Comparison
 from toolkit.comparison.targets import Targets, targets
 from toolkit.comparison.twins import Twins, find_twins
 from toolkit.report.examples import ExampleGroup, group_examples
-from toolkit.report.facts import Fact, data_facts, machine_facts
+from toolkit.report.facts import Fact, data_facts, machine_facts, report_facts
 from toolkit.report.published import PublishedDistance, published_distances
 from toolkit.report.verdict import Verdict, verdict
 
@@ -36,6 +36,7 @@ class Report:
     published: list[PublishedDistance]
     data_facts: list[Fact]
     machine_facts: list[Fact]
+    report_facts: list[Fact]
     command: str | None
 
 
@@ -69,5 +70,6 @@ def build_report(
         published=published_distances(comparison),
         data_facts=data_facts(comparison),
         machine_facts=machine_facts(comparison),
+        report_facts=report_facts(),
         command=command,
     )

@@ -27,7 +27,7 @@ def as_json(report: Report) -> dict[str, Any]:
     document = {
         "schema_version": SCHEMA_VERSION,
         "title": report.title,
-        "verdict": asdict(report.verdict),
+        "verdict": asdict(report.verdict) | _winner(comparison),
         "note": report.note,
         "missing": report.missing,
         "comparability": {
@@ -80,6 +80,7 @@ def as_json(report: Report) -> dict[str, Any]:
             for found in report.published
         ],
         "environment": _facts(report.machine_facts),
+        "report_made_with": _facts(report.report_facts),
         "command": report.command,
     }
     plain: dict[str, Any] = without_nan(document)
@@ -109,11 +110,31 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
     }
 
 
+def _winner(comparison: Comparison) -> dict[str, Any]:
+    """The verdict for programs: the winner, if there is one, and whom the best was held against."""
+    against = [pair for pair in comparison.pairs if pair.first == 0]
+
+    def titles(significant: bool) -> list[str]:
+        found = [pair.second for pair in against if pair.significant is significant]
+        return [comparison.rows[place].title for place in found]
+
+    separated = titles(significant=False) == []
+    return {
+        "winner": comparison.rows[0].title if separated else None,
+        "best": comparison.rows[0].title,
+        "better_than": titles(significant=True),
+        "not_separated_from": titles(significant=False),
+    }
+
+
 def _row(comparison: Comparison, row: Row) -> dict[str, Any]:
     return {
         "title": row.title,
         "estimates": {key: _estimate(found) for key, found in row.estimates.items()},
-        "values_by_seed": row.values,
+        "values_by_seed": {
+            key: dict(zip(map(str, row.method.seeds), values, strict=True))
+            for key, values in row.values.items()
+        },
         "interval_over_seeds": _interval(row.over_seeds),
         "seed_matters": row.seed_matters,
         "best_other": comparison.rows[row.best_other].title,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit.comparison.compare import Comparison
 from toolkit.comparison.saved_run import SavedRun
+from toolkit.git_state import git_state
 from toolkit.report import wording
 
 _VERSION_KEYS = ("python", "torch", "transformers")
+_LIBRARIES = ("numpy", "scipy", "statsmodels", "scikit-learn", "sacrebleu")
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,14 @@ def machine_facts(comparison: Comparison) -> list[Fact]:
         )
         for key in ordered
     ]
+
+
+def report_facts() -> list[Fact]:
+    """What computed the report itself."""
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _LIBRARIES)
+    git = git_state()
+    commit = "not a checkout" if git is None else str(git["commit"]) + " (changed)" * git["dirty"]
+    return [Fact("report made with", versions, {}), Fact("code of the report", commit, {})]
 
 
 def titled_runs(comparison: Comparison) -> list[tuple[str, SavedRun]]:

@@ -84,7 +84,7 @@ def _same_answers(comparison: Comparison, twins: Twins) -> str:
     if any(number != 0 for number in others):
         return ""
     seeds = f" with all {len(others)} seeds" if len(others) > 1 else ""
-    return f"They gave the same answer to all {comparison.n:,} test {comparison.view.noun}{seeds}. "
+    return f"They gave the same answer to all {comparison.n:,} {comparison.examples}{seeds}. "
 
 
 def _loss_apart(twins: Twins) -> str:
@@ -112,7 +112,7 @@ def _win(comparison: Comparison, pair: Pair) -> str:
     rival = _named(comparison, pair.second)
     if len(comparison.rows) > 2:
         rival = f"all others, the best of them {rival}"
-    where = f"on {comparison.n:,} test {comparison.view.noun}{_over_seeds(comparison)}"
+    where = f"on {comparison.n:,} {comparison.examples}{_over_seeds(comparison)}"
     measure = comparison.primary
     if measure.higher_is_better:
         comma = "," if len(comparison.rows) > 2 else ""
@@ -202,7 +202,7 @@ def _what_it_would_take(comparison: Comparison, pair: Pair) -> str:
             return _what_can_be_seen(pair, level)
         if examples > _MOST_TIMES_EXAMPLES * comparison.n:
             return _FAR_BELOW
-        wanted.append(f"about {wording.about(examples)} test {comparison.view.noun}")
+        wanted.append(f"about {wording.about(examples)} {comparison.examples}")
     over = difference.over_seeds
     if over is not None and over.seeds is not None and over.seeds.p_value >= level:
         key = difference.measure.key

@@ -347,7 +347,10 @@ def test_document_is_strict_json_with_the_numbers_of_the_report(make_run):
     best = document["methods"][0]
     assert best["estimates"]["accuracy"]["value"] == 0.845
     assert best["estimates"]["accuracy"]["interval"]["method"] == "wilson 95%"
-    assert best["values_by_seed"]["accuracy"] == [0.845]
+    assert best["values_by_seed"]["accuracy"] == {"42": 0.845}
+    assert document["verdict"]["winner"] is None
+    assert document["verdict"]["not_separated_from"] == ["B"]
+    assert "scipy " in document["report_made_with"]["report made with"]
     assert best["runs"][0]["training"]["loss"] is None
     (pair,) = document["pairs"]
     found = comparison.pairs[0].differences["accuracy"]
@@ -541,3 +544,14 @@ def test_titles_of_prediction_files(tmp_path, monkeypatch):
         command._titled_files(["=ok.csv"])
     with pytest.raises(UserError, match="a run directory, expected a file"):
         command._titled_files([str(tmp_path)])
+
+
+def test_runs_may_be_given_titles(tie, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    runs = [run.relative_to(tmp_path) for run in tie]
+    arguments = parse(f"ours={runs[0]}", runs[1], f"a=b={runs[2]}", "--json", "x.json")
+    assert command.run(arguments) == 0
+    document = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"))
+    titles = [method["title"] for method in document["methods"]]
+    assert titles == ["chinese-bert frozen", "ours", "a=b"]
+    assert f"toolkit compare ours={runs[0]} {runs[1]} a=b={runs[2]}" in document["command"]

@@ -56,7 +56,8 @@ def statements(report: Report) -> list[str]:
     own = [run for run in comparison.runs if not is_outside(run)]
     selections = {run.section("training").get("selection") for run in own}
     if len(selections) == 1 and (selection := selections.pop()):
-        lines.append(f"Every run kept the model of the {selection} and was tested once.")
+        tested = " and was tested once" if comparison.runs[0].split == "test" else ""
+        lines.append(f"Every run kept the model of the {selection}{tested}.")
     return lines
 
 

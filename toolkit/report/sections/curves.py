@@ -41,7 +41,9 @@ def _training(comparison: Comparison) -> list[Block]:
     if not comparison.same_tokens:
         return figures
     loss = [[read_training_log(run).loss for run in row.method.runs] for row in comparison.rows]
-    figures += _figure(comparison, loss, "step", "training loss", "training_loss_step")
+    for axis in AXES:
+        if axis == "step" or comparison.same_machine:
+            figures += _figure(comparison, loss, axis, "training loss", f"training_loss_{axis}")
     if chosen is None:
         return figures
     metric, _ = chosen

@@ -68,7 +68,7 @@ def _published(report: Report) -> list[Block]:
 
 def _facts(report: Report) -> Table:
     rows = []
-    for fact in report.data_facts + report.machine_facts:
+    for fact in report.data_facts + report.machine_facts + report.report_facts:
         if fact.value is not None:
             rows.append([fact.name, fact.value])
         else:
