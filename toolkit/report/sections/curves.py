@@ -110,15 +110,15 @@ def _targets(report: Report) -> list[Block]:
     if not report.comparison.same_machine:
         axes = [axis for axis in axes if axis == "step"]
     metric = found.metric.replace("_", " ")
-    header = [f"validation {metric}", *(row.title for row in report.comparison.rows)]
+    header = ["method", *(_target(found, target) for target in found.reached)]
     rows = [
-        [Cell(_target(found, target)), *(_reached(one, axes) for one in reached)]
-        for target, reached in found.reached.items()
+        [Cell(row.title), *(_reached(reached[place], axes) for reached in found.reached.values())]
+        for place, row in enumerate(report.comparison.rows)
     ]
     several = report.comparison.several_seeds
     not_reached = "not reached by every seed" if several else "not reached"
     caption = (
-        "Where an evaluation first reached the value: "
+        f"Where an evaluation first reached this validation {metric}: "
         + wording.listed([_AXIS_NAMES[axis] for axis in axes])
         + f"; {wording.MISSING}: {not_reached}, or not recorded. Evaluations are not counted as "
         "time, and a run that is evaluated seldom shows it late."
@@ -129,7 +129,7 @@ def _targets(report: Report) -> list[Block]:
         Section(
             "Time to target",
             [
-                Table(header, rows, numeric=range(len(header))),
+                Table(header, rows, numeric=range(1, len(header))),
                 Paragraph(caption, tone="caption"),
             ],
             level=3,

@@ -11,6 +11,7 @@ from toolkit.report import wording
 from toolkit.report.blocks import (
     Block,
     Bullets,
+    Cell,
     Details,
     Figure,
     Paragraph,
@@ -23,6 +24,7 @@ from toolkit.report.examples import LONGEST_TEXT, Example, ExampleGroup
 from toolkit.report.sections.statistics import shown_pairs
 from toolkit.task_scores.view import Breakdown
 
+_MOST_COLUMNS = 6  # parts side by side in a table
 _MOST_DRAWN = 7  # methods that a picture of parts tells apart
 _MOST_MATRICES = 6
 _MOST_CONFUSIONS = 8
@@ -167,12 +169,26 @@ def _breakdown(comparison: Comparison, number: int) -> Section:
 def _breakdown_table(
     comparison: Comparison, breakdown: Breakdown, values: NDArray[np.float64]
 ) -> Table:
-    header = ["", "examples", *(row.title for row in comparison.rows)]
-    rows = []
-    for part in range(min(len(breakdown.names), _MOST_PARTS)):
-        cells = [wording.value(breakdown.measure, float(value)) for value in values[:, part]]
-        rows.append([breakdown.names[part], wording.count(breakdown.examples[part]), *cells])
-    return Table(header, rows, numeric=range(1, len(header)))
+    """Methods are rows, for their names are long; many parts are rows instead."""
+    parts = range(min(len(breakdown.names), _MOST_PARTS))
+    counts = [wording.count(number) for number in breakdown.examples]
+    written = [
+        [wording.value(breakdown.measure, float(value)) for value in row[: len(parts)]]
+        for row in values
+    ]
+    if len(parts) > _MOST_COLUMNS:
+        header = ["", "examples", *(row.title for row in comparison.rows)]
+        rows = [
+            [breakdown.names[part], counts[part], *(cells[part] for cells in written)]
+            for part in parts
+        ]
+        return Table(header, rows, numeric=range(1, len(header)))
+    names = [
+        Cell(breakdown.names[part], detail=f"{counts[part]} {comparison.view.noun}")
+        for part in parts
+    ]
+    lines = [[row.title, *cells] for row, cells in zip(comparison.rows, written, strict=True)]
+    return Table(["method", *names], lines, numeric=range(1, len(names) + 1))
 
 
 def _examples(report: Report) -> list[Block]:
