@@ -6,7 +6,7 @@ from toolkit.comparison.compare import Comparison
 from toolkit.comparison.pairs import Pair
 from toolkit.plots import Bar, difference_plot
 from toolkit.report import wording
-from toolkit.report.blocks import Block, Bullets, Cell, Figure, Paragraph, Section, Table
+from toolkit.report.blocks import Block, Bullets, Cell, Details, Figure, Paragraph, Section, Table
 from toolkit.report.content import Report
 from toolkit.stats import Interval
 from toolkit.task_scores.measures import Measure, Unit
@@ -28,6 +28,8 @@ def section(report: Report) -> Section:
                 tone="caption",
             )
         )
+    if any(pair.deciding.over_seeds for pair in comparison.pairs):
+        blocks.append(_other_intervals(comparison, pairs))
     blocks.append(Bullets(notes(comparison)))
     return Section("Statistics", blocks)
 
@@ -40,49 +42,81 @@ def shown_pairs(comparison: Comparison) -> list[Pair]:
 
 
 def _table(comparison: Comparison, pairs: list[Pair]) -> Table:
-    primary = comparison.primary
-    seeds = any(pair.deciding.over_seeds for pair in comparison.pairs)
-    header = ["A − B", f"A better in {primary.label}{_unit(comparison)}"]
-    header += ["over seeds and examples", "over seeds", "nested bootstrap"] if seeds else []
-    header += (
-        ["p (examples)"] + (["p (seeds)", "p (seeds and examples)"] if seeds else []) + ["p (Holm)"]
-    )
+    """The intervals and p values that decide, and the other measures."""
+    primary, others = comparison.primary, comparison.view.measures[1:]
     quoted = any(pair.deciding.p_sacrebleu is not None for pair in comparison.pairs)
-    header += ["p (sacrebleu)"] if quoted else []
-    header += [measure.label for measure in comparison.view.measures[1:]]
+    header = ["A − B", f"A better in {primary.label}{_unit(comparison)}", "p", "p (Holm)"]
+    header += ["p (sacrebleu)"] * quoted + [measure.label for measure in others]
     rows = []
     for pair in pairs:
         found = pair.deciding
-        title = f"{comparison.rows[pair.first].title} − {comparison.rows[pair.second].title}"
-        difference = wording.signed_difference(primary, found.advantage)
-        over = found.over_seeds
-        interval = wording.advantage_brackets(primary, found.interval)
-        cells = [Cell(title), Cell(difference, strong=pair.significant, detail=interval)]
-        if seeds:
-            alone = None if over is None else over.seeds
-            intervals = (
-                over and over.both.interval, alone and alone.interval, over and over.nested
-            )  # fmt: skip
-            cells += [
-                Cell(wording.advantage_brackets(primary, one) if one else wording.MISSING)
-                for one in intervals
-            ]
-        cells.append(Cell(wording.p_value(found.p_examples)))
-        if seeds:
-            for test in (alone, over and over.both):
-                cells.append(Cell(wording.p_value(test.p_value) if test else wording.MISSING))
-        cells.append(Cell(wording.p_value(pair.p_holm)))
+        cells = [
+            Cell(_title(comparison, pair)),
+            Cell(
+                wording.signed_difference(primary, found.advantage),
+                strong=pair.significant,
+                detail=wording.advantage_brackets(primary, found.deciding_interval),
+            ),
+            Cell(wording.p_value(found.p_value)),
+            Cell(wording.p_value(pair.p_holm)),
+        ]
         if quoted:
-            p = found.p_sacrebleu
-            cells.append(Cell(wording.MISSING if p is None else wording.p_value(p)))
-        for measure in comparison.view.measures[1:]:
+            cells.append(_p(found.p_sacrebleu))
+        for measure in others:
             other = pair.differences[measure.key]
-            cells.append(
-                Cell(wording.signed_difference(measure, other.advantage),
-                     detail=wording.advantage_brackets(measure, other.interval))
-            )  # fmt: skip
+            interval = wording.advantage_brackets(measure, other.deciding_interval)
+            written = wording.signed_difference(measure, other.advantage)
+            cells.append(Cell(written, detail=interval))
         rows.append(cells)
     return Table(header, rows, numeric=range(1, len(header)))
+
+
+def _other_intervals(comparison: Comparison, pairs: list[Pair]) -> Details:
+    """Of methods with several seeds: what seeds alone, examples alone, and the bootstrap say."""
+    primary = comparison.primary
+    header = ["A − B", "over examples alone", "p", "over seeds alone", "p", "nested bootstrap"]
+    rows = []
+    for pair in pairs:
+        found, over = pair.deciding, pair.deciding.over_seeds
+        alone = None if over is None else over.seeds
+        intervals = (
+            found.interval,
+            None if alone is None else alone.interval,
+            None if over is None else over.nested,
+        )
+        examples, seeds, nested = (
+            Cell(wording.MISSING if one is None else wording.advantage_brackets(primary, one))
+            for one in intervals
+        )
+        rows.append(
+            [
+                Cell(_title(comparison, pair)),
+                examples,
+                _p(found.p_examples),
+                seeds,
+                _p(None if alone is None else alone.p_value),
+                nested,
+            ]
+        )
+    missing = (
+        f"{wording.MISSING}: fewer than three seeds on a side, or none of them changes anything; "
+        "then the examples alone decide."
+    )
+    return Details(
+        "Seeds alone, examples alone",
+        [
+            Table(header, rows, numeric=range(1, len(header))),
+            Paragraph(missing, tone="caption"),
+        ],
+    )
+
+
+def _title(comparison: Comparison, pair: Pair) -> str:
+    return f"{comparison.rows[pair.first].title} − {comparison.rows[pair.second].title}"
+
+
+def _p(value: float | None) -> Cell:
+    return Cell(wording.MISSING if value is None else wording.p_value(value))
 
 
 def _picture(comparison: Comparison, pairs: list[Pair]) -> Figure:
@@ -92,7 +126,7 @@ def _picture(comparison: Comparison, pairs: list[Pair]) -> Figure:
     for pair in pairs:
         found = pair.deciding
         low, high = _turned(primary, found.interval)
-        title = f"{comparison.rows[pair.first].title} − {comparison.rows[pair.second].title}"
+        title = _title(comparison, pair)
         if found.over_seeds is None:
             bars.append(Bar(title, found.advantage, low, high))
             continue
@@ -133,29 +167,29 @@ def _unit(comparison: Comparison) -> str:
 
 def notes(comparison: Comparison) -> list[str]:
     """How the numbers came about."""
-    view, primary = comparison.view, comparison.primary
+    view = comparison.view
     drawn = "test examples" if view.clusters is None else f"whole {view.cluster_noun}"
     bootstrap = (
         f"{comparison.bootstrap_draws:,} bootstrap samples of {drawn}, the same samples for all "
         f"methods and measures (seed {comparison.bootstrap_seed})"
     )
     lines = []
-    counted = primary.counts_right and view.clusters is None
+    counted = [m.label for m in view.measures if m.counts_right and view.clusters is None]
+    others = [m.label for m in view.measures if m.label not in counted]
     if counted:
         lines.append(
-            f"{wording.capitalised(primary.label)} of one run: Wilson's 95% interval; differences: "
-            "Bonett and Price's for paired proportions, and the exact McNemar test on the same "
-            "examples, two-sided."
+            f"{wording.capitalised(wording.listed(counted))} of one run (or of seeds that all say "
+            "the same): Wilson's 95% interval; differences: Bonett and Price's for paired "
+            "proportions, and the exact McNemar test on the same examples, two-sided."
         )
-    others = [m.label for m in view.measures if not m.counts_right]
-    what = wording.listed(others) if counted else "All measures"
     if comparison.several_seeds and counted:
-        what += ", and means over seeds"
-    lines.append(
-        f"{wording.capitalised(what)}: bootstrap 95% intervals of {bootstrap}; a standard error is "
-        "the standard deviation of the draws. p over examples: the share of draws, centred on no "
-        "difference, that are as far from it as what was found."
-    )
+        others.append("means over seeds")
+    if others:
+        lines.append(
+            f"{wording.capitalised(wording.listed(others))}: bootstrap 95% intervals of "
+            f"{bootstrap}. p over examples: the share of draws, centred on no difference, that are "
+            "as far from it as what was found."
+        )
     if any(pair.deciding.over_seeds for pair in comparison.pairs):
         lines.append(
             "Over seeds and examples, which decides: the t interval of the difference of means "
