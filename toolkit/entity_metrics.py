@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from toolkit.data.tag_schemes import Span, read_spans
 from toolkit.stats import BOOTSTRAP_DRAWS, bootstrap_interval, pattern_count_draws
+from toolkit.task_scores.measures import f1_of_counts
 
 Tags = Sequence[Sequence[str]]
 Counts = NDArray[np.int64]  # [..., 3]: right, predicted, gold
@@ -60,13 +61,7 @@ def f1_draws(counts: Counts, draws: int = BOOTSTRAP_DRAWS, seed: int = 0) -> NDA
     """F1 on bootstrap samples of the sentences [draws], drawn as counts of the distinct triples."""
     patterns, frequency = np.unique(counts, axis=0, return_counts=True)
     blocks = pattern_count_draws(frequency, draws, seed)
-    return np.concatenate([f1_scores(drawn @ patterns) for drawn in blocks])
-
-
-def f1_scores(sums: NDArray[Any]) -> NDArray[np.float64]:
-    """F1 [...], 0 where undefined, of summed counts [..., 3]; for `toolkit.stats.score_draws`."""
-    right, predicted, gold = np.moveaxis(sums, -1, 0)
-    return 2 * right / np.maximum(predicted + gold, 1)
+    return np.concatenate([f1_of_counts(drawn @ patterns) for drawn in blocks])
 
 
 def describe_entities(

@@ -23,6 +23,7 @@ from toolkit.data.packing import evaluation_windows, pack_documents, tokenize_do
 from toolkit.evaluation import Outputs
 from toolkit.ignored_label import IGNORED
 from toolkit.objectives import Batch, model_inputs
+from toolkit.task_scores.measures import ratio
 
 _CJK = (("\u3040", "\u30ff"), ("\u3400", "\u9fff"), ("\U00020000", "\U0003ffff"))
 
@@ -210,13 +211,13 @@ def describe_scores(
         ("bits_per_byte", "byte", split.bytes),
     ):
         statistics = [np.stack([nll, terms], axis=1) for nll in losses.values()]
-        draws = stats.score_draws(statistics, ratio_scores, seed=seed) if documents > 1 else None
+        draws = stats.score_draws(statistics, ratio, seed=seed) if documents > 1 else None
         for run, name in enumerate(losses):
             interval = None
             if draws is not None:
                 interval, _ = stats.bootstrap_interval(draws[run])
             described[name][metric] = {
-                "value": _value(metric, float(ratio_scores(statistics[run].sum(0)))),
+                "value": _value(metric, float(ratio(statistics[run].sum(0)))),
                 "n": documents,
                 "terms": int(terms.sum()),
                 "interval": interval
@@ -230,11 +231,6 @@ def describe_scores(
 
 def _value(metric: str, nats: float) -> float:
     return float(nats) / math.log(2) if metric == "bits_per_byte" else perplexity(float(nats), 1)
-
-
-def ratio_scores(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Nats per term [...] of summed nats and terms [..., 2]; for `toolkit.stats.score_draws`."""
-    return sums[..., 0] / np.maximum(sums[..., 1], 1)
 
 
 def _scored_text(text: str, ids: Sequence[int], tokenizer: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,10 @@ from toolkit.comparison.cautions import cautions_about, same_machine, same_paddi
 from toolkit.comparison.learning_curve import CurveSeries, curve_cautions, curve_series
 from toolkit.comparison.methods import Method, group_into_methods
 from toolkit.comparison.outside import load_outside
-from toolkit.comparison.pairs import Pair, all_pairs, answers_alike
+from toolkit.comparison.pairs import Pair, all_pairs, answers_alike, pair_of
 from toolkit.comparison.saved_run import SavedRun, load_run
 from toolkit.comparison.scores import Scores, score_runs
+from toolkit.comparison.training_log import TrainingLog, read_training_log
 from toolkit.errors import UserError
 from toolkit.progress import working
 from toolkit.stats import Estimate, Interval, seed_interval
@@ -95,6 +97,11 @@ class Comparison:
         """All runs in the table, method by method."""
         return [run for row in self.rows for run in row.method.runs]
 
+    @cached_property
+    def logs(self) -> list[list[TrainingLog]]:
+        """What every run logged while it trained: by row, then by seed."""
+        return [[read_training_log(run) for run in row.method.runs] for row in self.rows]
+
     @property
     def same_machine(self) -> bool:
         """Whether training times of the runs in the table may be ranked."""
@@ -123,7 +130,7 @@ class Comparison:
 
     def pair(self, one: int, other: int) -> Pair:
         """The comparison of two rows, whichever is the better one."""
-        return next(pair for pair in self.pairs if {pair.first, pair.second} == {one, other})
+        return pair_of(self.pairs, one, other)
 
     def further_curve_runs(self) -> list[SavedRun]:
         """Runs that are on the learning curve but not in the table."""
@@ -257,7 +264,6 @@ def _row(
         values[key] = found.values[method.places].tolist()
         estimates[key] = found.estimate(method.places, alike)
     best_other = 1 if place == 0 else 0
-    against_best = next(p for p in pairs if {p.first, p.second} == {place, best_other})
     own = values[view.primary.key]
     return Row(
         method=method,
@@ -266,6 +272,6 @@ def _row(
         over_seeds=None if len(own) < 2 or alike else seed_interval(own),
         seed_matters=len(own) < 2 or not alike,
         best_other=best_other,
-        p_best_other=against_best.p_holm,
+        p_best_other=pair_of(pairs, place, best_other).p_holm,
         significantly_best=place == 0 and all(p.significant for p in pairs if p.first == 0),
     )

@@ -14,5 +14,5 @@ def load_outside(path: Path, title: str, like: SavedRun) -> SavedRun:
     Raises:
         UserError: names the file and row that is wrong, and examples that are missing or too many.
     """
-    predictions, summary = read_outside(Path(path), like)
-    return SavedRun(Path(path), summary | {"title": title}, predictions, {})
+    predictions, summary = read_outside(path, like, title)
+    return SavedRun(Path(path), summary, predictions, {})

@@ -136,6 +136,11 @@ def all_pairs(methods: Sequence[Method], scores: dict[str, Scores], view: TaskVi
     return [replace(pair, p_holm=p) for pair, p in zip(pairs, adjusted, strict=True)]
 
 
+def pair_of(pairs: Sequence[Pair], one: int, other: int) -> Pair:
+    """The comparison of two methods, whichever is the better one."""
+    return next(pair for pair in pairs if {pair.first, pair.second} == {one, other})
+
+
 def answers_alike(method: Method, view: TaskView) -> bool:
     """Whether all seeds of a method (one, too) give the same answers: the seed changes nothing."""
     answers = [view.answers[place] for place in method.places]

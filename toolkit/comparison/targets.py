@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from toolkit.comparison.compare import Comparison
 from toolkit.comparison.saved_run import SavedRun
-from toolkit.comparison.training_log import AXES, Point, read_training_log, selection_metric
+from toolkit.comparison.training_log import AXES, Point, TrainingLog, selection_metric
 from toolkit.errors import UserError
 
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
@@ -66,7 +66,7 @@ def targets(comparison: Comparison) -> Targets | None:
     if chosen is None:
         return None
     metric, higher = chosen
-    curves = [_curves(row.method.runs, metric) for row in comparison.rows]
+    curves = [_curves(logs, metric) for logs in comparison.logs]
     if sum(curve is not None for curve in curves) < 2:
         return None
     trained = [run for row, c in zip(comparison.rows, curves, strict=True) if c
@@ -100,9 +100,9 @@ def is_share(metric: str) -> bool:
     return metric in _SHARES
 
 
-def _curves(runs: Sequence[SavedRun], metric: str) -> list[list[Point]] | None:
-    logs = [read_training_log(run).validation.get(metric, []) for run in runs]
-    finite = [[point for point in log if point.value == point.value] for log in logs]
+def _curves(logs: Sequence[TrainingLog], metric: str) -> list[list[Point]] | None:
+    found = [log.validation.get(metric, []) for log in logs]
+    finite = [[point for point in points if point.value == point.value] for points in found]
     return finite if all(finite) else None
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from toolkit.comparison.compare import Comparison, Row
 from toolkit.comparison.methods import settings
 from toolkit.comparison.saved_run import SavedRun
-from toolkit.comparison.training_log import Point, read_training_log, selection_metric
+from toolkit.comparison.training_log import Point, TrainingLog, selection_metric
 
 _SETTING = "implementation"
 
@@ -100,11 +100,12 @@ def _twins(comparison: Comparison, first: int, second: int) -> Twins:
     ours, theirs = comparison.rows[first].method, comparison.rows[second].method
     place_of = dict(zip(theirs.seeds, range(len(theirs.runs)), strict=True))
     seeds = []
-    for run, place in zip(ours.runs, ours.places, strict=True):
+    for own, run in enumerate(ours.runs):
         if run.seed in place_of:
             other = place_of[run.seed]
-            differing = _other_answers(comparison, place, theirs.places[other])
-            seeds.append(_twin_seed(comparison, run, theirs.runs[other], differing))
+            differing = _other_answers(comparison, ours.places[own], theirs.places[other])
+            logs = comparison.logs[first][own], comparison.logs[second][other]
+            seeds.append(_twin_seed(comparison, (run, theirs.runs[other]), logs, differing))
     return Twins(first, second, seeds)
 
 
@@ -116,15 +117,18 @@ def _other_answers(comparison: Comparison, place: int, other: int) -> int | None
 
 
 def _twin_seed(
-    comparison: Comparison, run: SavedRun, other: SavedRun, differing: int | None
+    comparison: Comparison,
+    runs: tuple[SavedRun, SavedRun],
+    logs: tuple[TrainingLog, TrainingLog],
+    differing: int | None,
 ) -> TwinSeed:
-    ours, theirs = read_training_log(run), read_training_log(other)
-    chosen = selection_metric([run, other])
+    ours, theirs = logs
+    chosen = selection_metric(runs)
     metric = "" if chosen is None else chosen[0]
     validation = _gap(ours.validation.get(metric, []), theirs.validation.get(metric, []))
     alike = comparison.same_machine and comparison.same_padding
-    ratio = _speed_ratio(run, other) if alike else None
-    return TwinSeed(run.seed, _gap(ours.loss, theirs.loss), validation, differing, ratio)
+    ratio = _speed_ratio(*runs) if alike else None
+    return TwinSeed(runs[0].seed, _gap(ours.loss, theirs.loss), validation, differing, ratio)
 
 
 def _gap(ours: Sequence[Point], theirs: Sequence[Point]) -> Gap | None:

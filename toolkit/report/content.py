@@ -50,6 +50,7 @@ def build_report(
 ) -> Report:
     """Put a comparison into words and draw its examples."""
     examples, left_out = None, None
+    twins = find_twins(comparison)
     noun = comparison.view.noun
     if not show_examples:
         left_out = f"The test {noun} are left out of this report on request."
@@ -60,11 +61,11 @@ def build_report(
     return Report(
         title=title,
         comparison=comparison,
-        verdict=verdict(comparison),
+        verdict=verdict(comparison, twins),
         missing=list(missing),
         note=note,
         targets=targets(comparison),
-        twins=find_twins(comparison),
+        twins=twins,
         examples=examples,
         examples_left_out=left_out,
         published=published_distances(comparison),

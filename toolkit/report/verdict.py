@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit import stats
@@ -27,10 +28,13 @@ class Verdict:
     details: list[str]
 
 
-def verdict(comparison: Comparison) -> Verdict:
+def verdict(comparison: Comparison, twins: Sequence[Twins] | None = None) -> Verdict:
     """Who is better on this test set and by how much, or that the set cannot tell.
 
     Of two implementations of one model: how far apart they train.
+
+    Args:
+        twins: of `find_twins`, where they are known already.
     """
     against_best = [pair for pair in comparison.pairs if pair.first == 0]
     beaten = [pair for pair in against_best if pair.significant]
@@ -49,11 +53,12 @@ def verdict(comparison: Comparison) -> Verdict:
         details = [_evidence(comparison, beaten[0])]
         if len(beaten) > 1:
             details.append(_beaten(comparison, beaten[1:]))
-    twins = [twins_in_words(comparison, found) for found in find_twins(comparison)]
-    if twins and len(comparison.rows) == 2:
-        headline, details = twins[0], [headline, *details]
+    twins = find_twins(comparison) if twins is None else twins
+    trained = [twins_in_words(comparison, found) for found in twins]
+    if trained and len(comparison.rows) == 2:
+        headline, details = trained[0], [headline, *details]
     else:
-        details += twins
+        details += trained
     if not comparison.several_seeds:
         headline += " One training run each: other seeds may change this."
     if comparison.forced:

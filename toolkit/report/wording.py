@@ -166,9 +166,7 @@ def advantage_brackets(measure: Measure, interval: Interval) -> str:
 
 def advantage_interval(measure: Measure, interval: Interval) -> str:
     """Likewise, of what the first is better by: turned round where lower values are better."""
-    if measure.higher_is_better:
-        return difference_interval(measure, interval)
-    return difference_interval(measure, Interval(-interval.high, -interval.low, interval.method))
+    return difference_interval(measure, measure.advantages(interval))
 
 
 def tiny(number: float) -> str:

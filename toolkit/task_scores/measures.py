@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from toolkit.stats import Interval
 
 Score = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """Sums of per-example statistics [..., k] -> scores [...]."""
@@ -52,17 +55,23 @@ class Measure:
         """The difference of two values as what the first is better by."""
         return difference if self.higher_is_better else -difference
 
+    def advantages(self, differences: Interval) -> Interval:
+        """Likewise, of an interval of differences."""
+        if self.higher_is_better:
+            return differences
+        return Interval(-differences.high, -differences.low, differences.method)
+
 
 def ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """First over second of two sums [..., 2]; 0 where the second is 0."""
     top, bottom = sums[..., 0], sums[..., 1]
-    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom != 0)
+    return np.divide(top, bottom, out=np.zeros(top.shape), where=bottom != 0)
 
 
-def f1_of_counts(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+def f1_of_counts(sums: NDArray[Any]) -> NDArray[np.float64]:
     """F1 from sums of right, predicted and true [..., 3]; 0 where nothing was predicted or true."""
     right, both = 2 * sums[..., 0], sums[..., 1] + sums[..., 2]
-    return np.divide(right, both, out=np.zeros_like(right), where=both != 0)
+    return np.divide(right, both, out=np.zeros(right.shape), where=both != 0)
 
 
 def exp_ratio(sums: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from toolkit.comparison.compare import Comparison
 from toolkit.comparison.targets import Reached, Targets, is_share
-from toolkit.comparison.training_log import AXES, Point, read_training_log, selection_metric
+from toolkit.comparison.training_log import AXES, Point, selection_metric
 from toolkit.comparison.twins import Twins
 from toolkit.curves import average_over_seeds, average_point_by_point
 from toolkit.plots import Band, Series, learning_curve, seed_curves
@@ -40,17 +40,14 @@ def _training(comparison: Comparison) -> list[Block]:
     figures: list[Block] = []
     if not comparison.same_tokens:
         return figures
-    loss = [[read_training_log(run).loss for run in row.method.runs] for row in comparison.rows]
+    loss = [[log.loss for log in logs] for logs in comparison.logs]
     for axis in AXES:
         if axis == "step" or comparison.same_machine:
             figures += _figure(comparison, loss, axis, "training loss", f"training_loss_{axis}")
     if chosen is None:
         return figures
     metric, _ = chosen
-    validation = [
-        [read_training_log(run).validation.get(metric, []) for run in row.method.runs]
-        for row in comparison.rows
-    ]
+    validation = [[log.validation.get(metric, []) for log in logs] for logs in comparison.logs]
     name, share = f"validation {metric.replace('_', ' ')}", is_share(metric)
     for axis in AXES:
         if axis == "step" or comparison.same_machine:

@@ -8,8 +8,7 @@ from toolkit.plots import Bar, difference_plot
 from toolkit.report import wording
 from toolkit.report.blocks import Block, Bullets, Cell, Details, Figure, Paragraph, Section, Table
 from toolkit.report.content import Report
-from toolkit.stats import Interval
-from toolkit.task_scores.measures import Measure, Unit
+from toolkit.task_scores.measures import Unit
 
 # With more pairs than this, a report shows those with the best method; all are in report.json.
 _MOST_PAIRS = 15
@@ -125,13 +124,14 @@ def _picture(comparison: Comparison, pairs: list[Pair]) -> Figure:
     bars = []
     for pair in pairs:
         found = pair.deciding
-        low, high = _turned(primary, found.interval)
+        examples = primary.advantages(found.interval)
+        low, high = examples.low, examples.high
         title = _title(comparison, pair)
         if found.over_seeds is None:
             bars.append(Bar(title, found.advantage, low, high))
             continue
-        seeds = _turned(primary, found.over_seeds.both.interval)
-        bars.append(Bar(title, found.advantage, low, high, seed_low=seeds[0], seed_high=seeds[1]))
+        both = primary.advantages(found.over_seeds.both.interval)
+        bars.append(Bar(title, found.advantage, low, high, seed_low=both.low, seed_high=both.high))
     caption = (
         f"What A is better by in {primary.label}, pair by pair (A − B), with 95% intervals over "
         f"{comparison.view.cluster_noun or 'test examples'}"
@@ -152,13 +152,6 @@ def _picture(comparison: Comparison, pairs: list[Pair]) -> Figure:
         alt=f"Differences of {primary.label} between methods with their 95% intervals",
         caption=caption,
     )
-
-
-def _turned(measure: Measure, interval: Interval) -> tuple[float, float]:
-    """Bounds of what the first is better by."""
-    if measure.higher_is_better:
-        return interval.low, interval.high
-    return -interval.high, -interval.low
 
 
 def _unit(comparison: Comparison) -> str:
