@@ -6,6 +6,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+CODE = ("toolkit", "scratch_models", "recipes", "pyproject.toml")
+"""What decides what a run or a report computes; a changed report or note does not."""
+
 
 def git_state() -> dict[str, Any] | None:
     """Commit of the code that runs and whether it was changed since; None outside a checkout."""
@@ -20,7 +23,7 @@ def git_state() -> dict[str, Any] | None:
     try:
         return {
             "commit": git("rev-parse", "HEAD"),
-            "dirty": bool(git("status", "--porcelain", "-uno")),
+            "dirty": bool(git("status", "--porcelain", "-uno", "--", *CODE)),
         }
     except (OSError, subprocess.CalledProcessError):
         return None

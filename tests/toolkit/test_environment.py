@@ -43,14 +43,19 @@ def test_git_state_follows_the_checkout(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert git_state() is None
     git("init", "-q")
-    (tmp_path / "code.py").write_text("1")
+    for name in ("toolkit/code.py", "results/demo/report.md", "README.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1")
     git("add", ".")
     git("commit", "-qm", "first")
     commit = git("rev-parse", "HEAD")
     assert git_state() == {"commit": commit, "dirty": False}
     (tmp_path / "results.txt").write_text("untracked files are no change of the code")
     assert git_state() == {"commit": commit, "dirty": False}
-    (tmp_path / "code.py").write_text("2")
+    for name in ("results/demo/report.md", "README.md"):  # reports and notes are no code
+        (tmp_path / name).write_text("2")
+    assert git_state() == {"commit": commit, "dirty": False}
+    (tmp_path / "toolkit/code.py").write_text("2")
     assert git_state() == {"commit": commit, "dirty": True}
 
 
