@@ -78,7 +78,7 @@ def finish_question_answering(
 def _write_predictions(
     run: Run[Any], split: str, rows: Any, answers: Answers, given: Sequence[str], language: str
 ) -> None:
-    """One row per question: what is right, what was predicted, the best answer and its margin.
+    """One row per question: its text, what is right, the prediction, the best answer, its margin.
 
     `context_hash` is equal for questions about the same text: they are no independent examples.
     """
@@ -89,6 +89,8 @@ def _write_predictions(
         {
             "id": rows["id"][:],
             "question": rows["question"][:],
+            # Equal texts stand in the file once: parquet writes a column's values as a dictionary.
+            "context": rows["context"][:],
             "context_hash": [_hash(context) for context in rows["context"][:]],
             "answers": pyarrow.array(right, pyarrow.list_(pyarrow.string())),
             "prediction": given,

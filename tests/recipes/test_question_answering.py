@@ -97,6 +97,7 @@ def test_answers_are_found_in_windows_and_the_model_is_huggingfaces(
     texts = [asked[name][1] for name in table["id"]]
     assert len(set(zip(texts, table["context_hash"], strict=True))) == len(set(texts)) < len(texts)
     assert table["context_hash"].nunique() == len(set(texts))
+    assert list(table["context"]) == texts
     compared = 0
     for name, prediction in zip(table["id"], table["prediction"], strict=True):
         batch = tokenizer(*asked[name], return_tensors="pt")

@@ -85,6 +85,7 @@ def view(task: str, runs: Sequence[Predictions], summaries: Sequence[dict[str, A
         measures=measures,
         statistics=statistics,
         truth=[f"{length:,} characters" for length in lengths],
+        truth_name="Length",
         answers=[_shown(run, same_tokens) for run in runs],
         quality=-per_byte,
         quality_label="nats per byte, the fewer the better",
@@ -133,4 +134,4 @@ def _counting(summaries: Sequence[dict[str, Any]], documents: int) -> tuple[str,
     [value, *others] = found
     if value is None or others:
         return None
-    return "how often each token stands in training", float(value)
+    return "guessing by how often each token stands in training", float(value)

@@ -26,22 +26,25 @@ F1 = Measure("f1", "F1", Unit.SHARE, ratio)
 EXACT_MATCH = Measure("exact_match", "exact match", Unit.SHARE, ratio, counts_right=True)
 _NO_ANSWER = "(no answer)"
 _LANGUAGES = ("en", "zh")
+LONGEST_PASSAGE = 240
+"""Characters that are shown of the text that a question is about."""
 
 
 def read(path: Path, summary: dict[str, Any]) -> Predictions:
     """Read a predictions file: `id`, `question`, right `answers` and the `prediction`.
 
     A question without right answers cannot be answered: then "" is right. `fields` are `prediction`
-    and, where the file has it, `context_hash`, equal for questions about one text. The truth is the
-    tuple of answers.
+    and, where the file has them, `context`, the text that the question is about, and
+    `context_hash`, equal for questions about one text. The truth is the tuple of answers.
 
     Raises:
         UserError: names file and row of what is wrong.
     """
     table = read_table(path, ("id", "question", "answers", "prediction"))
     fields = {"prediction": objects(text_column(table, "prediction", path))}
-    if "context_hash" in table.column_names and table["context_hash"].null_count == 0:
-        fields["context_hash"] = objects(text_column(table, "context_hash", path))
+    for name in ("context", "context_hash"):
+        if name in table.column_names and table[name].null_count == 0:
+            fields[name] = objects(text_column(table, name, path))
     language = summary["data"].get("language")
     if language not in _LANGUAGES:
         raise UserError(
@@ -103,6 +106,7 @@ def view(task: str, runs: Sequence[Predictions], summaries: Sequence[dict[str, A
         statistics=statistics,
         truth=[" / ".join(right) or _NO_ANSWER for right in answers],
         answers=given,
+        passages=_passages(runs),
         quality=f1,
         quality_label="F1 of the answer",
         right=exact == 1,
@@ -126,6 +130,36 @@ def _contexts(runs: Sequence[Predictions]) -> NDArray[np.int64] | None:
             numbers: NDArray[np.int64] = np.unique(hashes, return_inverse=True)[1]
             return numbers
     return None
+
+
+def _passages(runs: Sequence[Predictions]) -> list[str] | None:
+    """What each question is about, around its answer, from the first run that recorded it."""
+    contexts = next((run.fields["context"] for run in runs if "context" in run.fields), None)
+    if contexts is None:
+        return None
+    answers: list[Any] = runs[0].truth
+    given = zip(*(run.fields["prediction"] for run in runs), strict=True)
+    return [
+        excerpt(context, [*right, *others])
+        for context, right, others in zip(contexts, answers, given, strict=True)
+    ]
+
+
+def excerpt(text: str, sought: Sequence[str], limit: int = LONGEST_PASSAGE) -> str:
+    """At most `limit` characters of a text, on one line, around the first of `sought` that it has.
+
+    Without any of them its beginning. What is cut off is marked by an ellipsis.
+    """
+    line = " ".join(text.split())
+    if len(line) <= limit:
+        return line
+    words = (" ".join(one.split()) for one in sought)
+    found = next(((line.find(one), len(one)) for one in words if one and one in line), (0, 0))
+    middle = found[0] + min(found[1], limit) // 2
+    start = max(0, min(middle - limit // 2, len(line) - limit))
+    before, after = start > 0, start + limit < len(line)
+    cut = line[start + before : start + limit - after].strip()
+    return "…" * before + cut + "…" * after
 
 
 def _facts(answerable: NDArray[np.bool_], clusters: NDArray[np.int64] | None) -> list[str]:

@@ -61,8 +61,9 @@ class TaskView:
         quality: [runs, examples], the higher the better: who did better on an example, and how
             much. `quality_label` says what it is.
         loss: [runs, examples], NaN where a run recorded none; or None.
-        truth: what is right, as shown; one per example.
+        truth: what is right, as shown; one per example. `truth_name` is what it is called.
         answers: [runs][examples], as shown.
+        passages: what is shown of the text that each example is about, where it was recorded.
         confidence: [runs, examples] probability of the answer, NaN where unknown; or None.
         facts: sentences about the test set ("Labels: …").
         single_answers: runs that gave one and the same answer to everything: place -> the answer.
@@ -80,6 +81,8 @@ class TaskView:
     right: NDArray[np.bool_] | None = None
     right_means: str | None = None
     loss: NDArray[np.float64] | None = None
+    truth_name: str = "Truth"
+    passages: list[str] | None = None
     confidence: NDArray[np.float64] | None = None
     clusters: NDArray[np.int64] | None = None
     cluster_noun: str | None = None

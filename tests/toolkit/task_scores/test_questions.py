@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from toolkit.answer_metrics import describe_answers
 from toolkit.errors import UserError
 from toolkit.task_scores.predictions import Predictions, objects
-from toolkit.task_scores.questions import read, view
+from toolkit.task_scores.questions import excerpt, read, view
 
 ENGLISH: dict[str, Any] = {"data": {"language": "en"}}
 CHINESE: dict[str, Any] = {"data": {"language": "zh"}}
@@ -176,3 +176,26 @@ def test_what_is_wrong_is_named(
         read(path, {"data": {"language": language}})
     assert str(path.parent.parent) in str(raised.value)
     assert expected in str(raised.value)
+
+
+def test_the_text_is_shown_around_the_answer():
+    text = "".join(f"第{number}句话没有什么。" for number in range(100))
+    found = excerpt(text, ["不在", "第70句话"], limit=60)
+    assert len(found) == 60
+    assert found[0] == found[-1] == "…"
+    assert "第70句话" in found
+    assert abs(found.index("第70句话") - 28) <= 2  # in the middle
+    assert found.strip("…") in text
+    assert excerpt(text, ["第0句话"], limit=60) == text[:59] + "…"
+    assert excerpt(text, ["第99句话"], limit=60) == "…" + text[-59:]
+    assert excerpt(text, ["", "nowhere"], limit=60) == text[:59] + "…"
+    assert excerpt("短。\n很短。", ["短"], limit=60) == "短。 很短。"
+
+
+def test_the_text_is_read_where_the_run_wrote_it(tmp_path):
+    old = read(write(tmp_path), CHINESE)
+    assert view("question-answering", [old], [CHINESE]).passages is None
+    new = read(write(tmp_path, context=["展览在上海开幕。", "没有人。"]), CHINESE)
+    assert view("question-answering", [old, new], [CHINESE] * 2).passages == [
+        "展览在上海开幕。", "没有人。",
+    ]  # fmt: skip
