@@ -9,8 +9,9 @@ from pathlib import Path
 from toolkit.errors import UserError
 
 HELP = (
-    "Compare finished runs on the same test examples and write a report. Runs that differ by their "
-    "seed only are seeds of one method."
+    "Compare finished runs that were tested on the same examples: print a table and which method "
+    "is better, and write a report where --output says so. Runs that differ by their seed only are "
+    "one method. What cannot be compared fairly is refused, with the reasons."
 )
 
 
@@ -20,8 +21,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "runs",
         nargs="+",
         metavar="[TITLE=]RUN",
-        help="run directory (two or more; with --predictions one is enough); a title replaces the "
-        "run's own in the report",
+        help="directory of a finished run, such as results/runs/bert_sentiment/20260101-120000 "
+        "(two or more; with --predictions one is enough); a title replaces the run's own in the "
+        "report",
     )
     parser.add_argument(
         "--output",
@@ -42,25 +44,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="RUN",
-        help="runs of the same methods with other numbers of training examples",
+        help="runs of the same methods with other numbers of training examples, for a curve of the "
+        "test value against that number",
     )
     parser.add_argument(
         "--target",
         type=float,
         metavar="VALUE",
-        help="value on validation, such as 0.8, that times are taken to; default: the best one "
-        "that all reached, and round ones",
+        help="report how long every method took to reach this value on validation, such as 0.8 "
+        "(80%% accuracy); default: the best value that all reached and, for shares, round ones",
     )
     parser.add_argument("--title", default="Comparison", help="heading of the report")
     parser.add_argument(
-        "--no-examples", action="store_true", help="leave the test examples out of the report"
+        "--no-examples",
+        action="store_true",
+        help="leave the test examples (texts, images) out of the report, for data that may not be "
+        "copied",
     )
     parser.add_argument(
         "--force",
         action="store_true",
         help="compare runs that cannot be compared fairly; the report carries a warning",
     )
-    parser.add_argument("--json", metavar="FILE", help="also write everything as JSON to FILE")
+    parser.add_argument("--json", metavar="FILE", help="also write report.json to FILE")
 
 
 def run(args: argparse.Namespace) -> int:

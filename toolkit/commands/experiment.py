@@ -7,9 +7,10 @@ import shlex
 from pathlib import Path
 
 HELP = (
-    "Run every cell of an experiment file (recipe, preset, options, seeds), one after the other, "
-    "then compare them. Runs that are complete are taken as they are, interrupted ones are "
-    "resumed; a run that fails does not stop the others, and the report says so."
+    "Run what an experiment file lists and compare it. A cell of the file is a method (recipe, "
+    "preset, options); it is run once for every seed, one run after the other. Runs that are "
+    "complete are taken as they are, interrupted ones are resumed; a run that fails does not stop "
+    "the others, and the report says so."
 )
 
 
@@ -19,9 +20,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "files", nargs="+", type=Path, metavar="FILE", help="YAML files, see recipes/experiments/"
     )
     parser.add_argument(
-        "--output", type=Path, metavar="DIR", help="folder of the report; default: from the file"
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="folder of the report; default: what the file says",
     )
-    parser.add_argument("--fresh", action="store_true", help="run complete cells again")
+    parser.add_argument("--fresh", action="store_true", help="run again what is complete, too")
     parser.add_argument(
         "--dry-run",
         action="store_true",
@@ -42,7 +46,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-examples",
         action="store_true",
-        help="leave the test texts out of the report (for data that may not be copied)",
+        help="leave the test examples (texts, images) out of the report, for data that may not be "
+        "copied",
     )
     parser.add_argument(
         "--json",
