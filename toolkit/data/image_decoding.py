@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageOps
-from torch import Tensor
-from torchvision.transforms.v2 import functional
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Size = tuple[int, int]
 """Height and width in pixels."""
@@ -73,11 +74,15 @@ def resize(images: Tensor, size: Size) -> Tensor:
     """
     if tuple(images.shape[-2:]) == size:
         return images
+    from torchvision.transforms.v2 import functional
+
     return functional.resize(images, list(size), antialias=True)
 
 
 def to_tensor(pixels: NDArray[np.uint8]) -> Tensor:
     """[height, width, channels] -> [channels, height, width]."""
+    import torch  # here, so that a report can decode a few images without it
+
     return torch.from_numpy(pixels.copy()).permute(2, 0, 1)
 
 

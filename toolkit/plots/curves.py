@@ -21,12 +21,10 @@ from numpy.typing import NDArray
 
 from toolkit.plots.labels import legend_below
 from toolkit.plots.style import GREY, arranged, look, new_figure, number_tick, percent_tick, style
-from toolkit.plots.thinning import thinned, thinned_band
+from toolkit.plots.thinning import columns_for, is_drawn_whole, thinned, thinned_band
 
 Floats = NDArray[np.float64]
 
-_MOST_COLUMNS = 400  # of a picture 400 pixels wide
-_COLUMNS_OF_ALL_LINES = 900  # keeps an SVG below 150 kB: 8 points a column, 14 bytes a point
 _MARKED = 15  # a line of at most so many points shows each of them
 _MARKS = 5  # a longer one shows so many
 _DENSE = 200  # points; a line of more is drawn thinner
@@ -150,7 +148,7 @@ def seed_curves(
     write = percent_tick if percent else number_tick
     with style():
         figure, axes = new_figure(height=3.0 + 0.22 * len(bands))
-        columns = min(_MOST_COLUMNS, _COLUMNS_OF_ALL_LINES // len(bands))
+        columns = columns_for(len(bands))
         lines = [
             _draw_band(axes, band, index, len(bands), columns, log_x)
             for index, band in enumerate(bands)
@@ -194,7 +192,7 @@ def _draw_band(axes: Axes, band: Band, index: int, lines: int, columns: int, log
         for values in (np.asarray(v, dtype=float) for v in (band.mean, band.low, band.high))
     )
     places = np.log10(x) if log_x else x
-    few = len(x) <= 4 * columns
+    few = is_drawn_whole(len(x), columns)
     kept = np.arange(len(x)) if few else thinned(places, mean, columns)
     marked = kept[_marked(places[kept], mean[kept], (index + 0.5) / lines)]
     appearance = look(index if band.number is None else band.number)

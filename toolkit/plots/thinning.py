@@ -7,6 +7,19 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+_MOST_COLUMNS = 400  # of a picture 400 pixels wide
+_COLUMNS_OF_ALL_LINES = 900  # keeps an SVG below 150 kB: 8 points a column, 14 bytes a point
+
+
+def columns_for(lines: int) -> int:
+    """Columns in which each of so many lines of a picture is thinned."""
+    return min(_MOST_COLUMNS, _COLUMNS_OF_ALL_LINES // lines)
+
+
+def is_drawn_whole(points: int, columns: int) -> bool:
+    """Whether a line has so few points that thinning would spare nothing."""
+    return points <= 4 * columns
+
 
 def thinned(
     places: NDArray[np.float64], values: NDArray[np.float64], columns: int

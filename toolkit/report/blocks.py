@@ -19,6 +19,7 @@ Align = Literal["left", "center", "right"]
 _TONES = ("plain", "lead", "caption", "note", "warning")
 _SAFE_HREF = re.compile(r"(https?://|mailto:|#|\./|\.\./|[\w-]+(?:[./?#]|\Z))", re.IGNORECASE)
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_PNG = b"\x89PNG\r\n\x1a\n"
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
 
@@ -160,6 +161,26 @@ class Quote:
 
 
 @dataclass(frozen=True)
+class Thumbnail:
+    """A small image of the data, as the bytes of a PNG file; `label` says where it is from.
+
+    HTML holds the image itself, Markdown the label alone.
+    """
+
+    png: bytes
+    label: str
+
+    def __post_init__(self) -> None:
+        if not self.png.startswith(_PNG):
+            raise ValueError("a thumbnail is a PNG file")
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels, from the head of the file."""
+        return int.from_bytes(self.png[16:20], "big"), int.from_bytes(self.png[20:24], "big")
+
+
+@dataclass(frozen=True)
 class Details:
     """What only some readers want: folded away in HTML, below a subheading in Markdown."""
 
@@ -167,7 +188,9 @@ class Details:
     blocks: Sequence[Block]
 
 
-Block: TypeAlias = Section | Paragraph | Bullets | Table | Figure | Code | Quote | Details
+Block: TypeAlias = (
+    Section | Paragraph | Bullets | Table | Figure | Code | Quote | Thumbnail | Details
+)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from toolkit.comparison.twins import Twins, find_twins
 from toolkit.report.examples import ExampleGroup, group_examples
 from toolkit.report.facts import Fact, data_facts, machine_facts, report_facts
 from toolkit.report.published import PublishedDistance, published_distances
+from toolkit.report.thumbnails import Thumbnails, thumbnails
 from toolkit.report.verdict import Verdict, verdict
 
 
@@ -20,6 +21,7 @@ class Report:
 
     `missing` are sentences about runs that failed, `note` what its maker wants to be known.
     `examples` is None when they were left out or never recorded; `examples_left_out` says why.
+    `thumbnails` are the pictures of examples that are images.
     `targets` is None where no run logged what they need. `command` makes the report again, where it
     is known.
     """
@@ -33,6 +35,7 @@ class Report:
     twins: list[Twins]
     examples: list[ExampleGroup] | None
     examples_left_out: str | None
+    thumbnails: Thumbnails
     published: list[PublishedDistance]
     data_facts: list[Fact]
     machine_facts: list[Fact]
@@ -68,9 +71,18 @@ def build_report(
         twins=twins,
         examples=examples,
         examples_left_out=left_out,
+        thumbnails=_thumbnails(comparison, examples),
         published=published_distances(comparison),
         data_facts=data_facts(comparison),
         machine_facts=machine_facts(comparison),
         report_facts=report_facts(),
         command=command,
     )
+
+
+def _thumbnails(comparison: Comparison, examples: list[ExampleGroup] | None) -> Thumbnails:
+    """Of the examples that are shown, where they are images."""
+    if examples is None or comparison.aligned.inputs is not None:
+        return Thumbnails({}, None)
+    ids = [example.id for group in examples for example in group.examples]
+    return thumbnails(comparison, list(dict.fromkeys(ids)))

@@ -36,11 +36,13 @@ class Answer:
 class Example:
     """One test example with every method's answer, in the order of the table.
 
-    `shown` is its text, or the file and row of its image.
+    `shown` is its text, or the file and row of its image; `passage` what is shown of the text that
+    it asks about, None where it asks about none or the text was not recorded.
     """
 
     id: str
     shown: str
+    passage: str | None
     truth: str
     answers: list[Answer]
 
@@ -89,6 +91,8 @@ def _by_right(
         found = np.flatnonzero(mask)
         chosen = rng.choice(found, min(_EACH, len(found)), replace=False).tolist()
         how = f"{len(chosen)} of {len(found):,}, drawn by chance (seed {seed}), not picked."
+        if len(chosen) == len(found):
+            how = "All there are."
         groups.append(
             ExampleGroup(title, how, len(found), [_example(comparison, row) for row in chosen])
         )
@@ -157,17 +161,18 @@ def _example(comparison: Comparison, row: int) -> Example:
     return Example(
         id=comparison.aligned.ids[row],
         shown=_shown(comparison, row),
+        passage=None if view.passages is None else view.passages[row],
         truth=wording.shortened(view.truth[row], LONGEST_TEXT),
         answers=answers,
     )
 
 
 def _answers(texts: Sequence[str]) -> str:
-    """One answer, or what the seeds answered, the most frequent first: "good (2), bad (1)"."""
+    """One answer, or what the seeds answered, the most frequent first: "good (2), bad"."""
     counts = Counter(wording.shortened(text, LONGEST_TEXT) for text in texts)
-    if len(texts) == 1:
-        return next(iter(counts))
-    return ", ".join(f"{text} ({count})" for text, count in counts.most_common())
+    return ", ".join(
+        text if count == 1 else f"{text} ({count})" for text, count in counts.most_common()
+    )
 
 
 def _mean(values: NDArray[np.float64] | None, places: Sequence[int], row: int) -> float | None:

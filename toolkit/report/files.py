@@ -14,12 +14,12 @@ from toolkit.disk import write_whole
 from toolkit.errors import UserError
 from toolkit.report.blocks import Document, Figure, figures_of
 from toolkit.report.html import render_html
+from toolkit.report.json_text import json_text
 from toolkit.report.markdown_blocks import render_markdown
 from toolkit.report.svg import portable_svg
 
 PICTURES_KEY = "pictures"
 _PICTURE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\.svg")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def write_document(document: Document, folder: str | Path, data: Mapping[str, Any]) -> Path:
@@ -67,10 +67,7 @@ def _drawn(figures: Iterable[Figure]) -> dict[str, str]:
 def _json(data: Mapping[str, Any], pictures: list[str]) -> str:
     if PICTURES_KEY in data:
         raise ValueError(f"{PICTURES_KEY!r} of report.json is written here, not given")
-    document = {**data, PICTURES_KEY: pictures}
-    text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
-    # UTF-8 has no half of a surrogate pair; an escape of JSON can say it.
-    return _SURROGATE.sub(lambda half: f"\\u{ord(half[0]):04x}", text) + "\n"
+    return json_text({**data, PICTURES_KEY: pictures})
 
 
 def _pictures_of_earlier_report(path: Path) -> set[str]:

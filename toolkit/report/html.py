@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -13,10 +14,12 @@ from toolkit.report.blocks import (
     Block,
     Cell,
     Document,
+    Figure,
     Link,
     Section,
     Table,
     Text,
+    Thumbnail,
     as_cell,
     figures_of,
     parts,
@@ -33,7 +36,8 @@ _SHORT = 18
 _SHORT_NAME = 14  # a row's name that stays on one line whatever the others are, such as "97-592"
 _LONG_WORD = 24  # longer ones are broken in the middle rather than to widen the column of names
 _LONG_HEADING = 20  # a wider heading gets a wider column, so that it takes few lines
-_BRIEF = 8  # rows of a table that a printed page does not cut
+_THUMBNAIL = 96  # pixels of a small image's longer side on the page
+_BRIEF = 4  # rows of a table that a printed page does not cut
 
 
 def render_html(document: Document, figures: Mapping[str, str]) -> str:
@@ -80,11 +84,14 @@ def _environment() -> jinja2.Environment:
     environment.globals.update(
         inline_svg=lambda svg, figure: Markup(inline_svg(svg, figure.name, visible(figure.alt))),
         as_cell=as_cell,
+        grouped=_grouped,
         brief=lambda table: len(table.rows) <= _BRIEF,
         column_kinds=_column_kinds,
         name_classes=_name_classes,
         heading_classes=_heading_classes,
         shade=_shade,
+        thumbnail_size=_thumbnail_size,
+        data_uri=_data_uri,
     )
     return environment
 
@@ -140,6 +147,17 @@ def _with_anchors(blocks: Sequence[Block]) -> list[tuple[str | None, Block]]:
     return named
 
 
+def _grouped(blocks: Sequence[Block]) -> list[list[Block]]:
+    """Pictures that follow each other together, every other block by itself."""
+    groups: list[list[Block]] = []
+    for block in blocks:
+        if isinstance(block, Figure) and groups and isinstance(groups[-1][0], Figure):
+            groups[-1].append(block)
+        else:
+            groups.append([block])
+    return groups
+
+
 def _column_kinds(table: Table) -> list[str]:
     """How each column is laid out: "number", "short" (one line) or "long" (broken into lines)."""
     numeric = set(table.numeric or ())
@@ -171,6 +189,17 @@ def _heading_classes(cell: Cell) -> list[str]:
 
 def _width(cell: Cell) -> int:
     return max(display_width(plain(cell.text)), display_width(cell.detail or ""))
+
+
+def _thumbnail_size(thumbnail: Thumbnail) -> tuple[int, int]:
+    """Width and height on the page: small images whole times as large, so that one sees them."""
+    width, height = thumbnail.size
+    times = max(1, _THUMBNAIL // max(width, height, 1))
+    return width * times, height * times
+
+
+def _data_uri(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
 def _shade(share: float) -> str:

@@ -19,6 +19,7 @@ from toolkit.report.blocks import (
     Section,
     Table,
     Text,
+    Thumbnail,
     as_cell,
     parts,
 )
@@ -81,6 +82,8 @@ def _block(block: Block, level: int, words: Labels) -> list[str]:
         case Quote():
             lines = visible(block.text).strip().split("\n")
             return ["\\\n".join(f"> {escape(line)}" for line in lines if line.strip())]
+        case Thumbnail():
+            return [f"> {escape(block.label)}"]
 
 
 def _paragraph(paragraph: Paragraph, words: Labels) -> str:

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 from toolkit import stats
 from toolkit.comparison.compare import Comparison
-from toolkit.comparison.pairs import ALPHA, Pair
+from toolkit.comparison.pairs import Pair
 from toolkit.comparison.twins import Twins, find_twins
 from toolkit.report import wording
+from toolkit.report.needed import Needed, counts_are_known, needed, strictest_level
 
 # Sentences beyond this many rivals repeat what the table of pairs shows better.
 _MOST_RIVALS = 3
-# Beyond these a number of examples (times those there are) or of seeds says no more than "many".
-_MOST_TIMES_EXAMPLES = 10_000
-_MOST_SEEDS = 1_000
 _FAR_BELOW = " No test set or number of seeds of practical size would separate them."
 
 
@@ -175,11 +173,6 @@ def _intervals(pair: Pair) -> str:
     return f"95% interval {interval}{over}"
 
 
-def _strictest_level(comparison: Comparison) -> float:
-    """The level of Holm's first step: examples that suffice whatever the order of the p values."""
-    return ALPHA / len(comparison.pairs)
-
-
 def _evidence(comparison: Comparison, pair: Pair) -> str:
     best, other = comparison.rows[pair.first].title, comparison.rows[pair.second].title
     difference = pair.deciding
@@ -199,27 +192,20 @@ def _evidence(comparison: Comparison, pair: Pair) -> str:
 
 def _what_it_would_take(comparison: Comparison, pair: Pair) -> str:
     """More examples, more seeds, or both: whatever the pair lacks."""
-    level, difference = _strictest_level(comparison), pair.deciding
+    lacking = needed(comparison, pair)
+    if lacking.out_of_reach:
+        return _FAR_BELOW
+    if lacking.equal:
+        return _what_can_be_seen(pair, lacking)
     wanted = []
-    if difference.p_examples >= level:
-        examples = _examples_needed(comparison, pair, level)
-        if examples is None:
-            return _what_can_be_seen(pair, level)
-        if examples > _MOST_TIMES_EXAMPLES * comparison.n:
-            return _FAR_BELOW
-        wanted.append(f"about {wording.about(examples)} {comparison.examples}")
-    over = difference.over_seeds
-    if over is not None and over.seeds is not None and over.seeds.p_value >= level:
-        key = difference.measure.key
-        ours, theirs = (comparison.rows[place].values[key] for place in (pair.first, pair.second))
-        seeds = stats.seeds_needed(ours, theirs, alpha=level, power=stats.POWER)
-        if seeds is None or seeds > _MOST_SEEDS:
-            return _FAR_BELOW
-        wanted.append(f"about {wording.about(seeds)} seeds of each")
-    if not wanted:
-        if over is None or over.both.p_value < level:
-            return ""
+    if lacking.examples is not None:
+        wanted.append(f"about {wording.about(lacking.examples)} {comparison.examples}")
+    if lacking.seeds is not None:
+        wanted.append(f"about {wording.about(lacking.seeds)} seeds of each")
+    if lacking.both:
         wanted = ["more test examples and more seeds together"]
+    if not wanted:
+        return ""
     return (
         f" To show a true difference of that size would take {wording.listed(wanted)} "
         f"({_power(comparison)})."
@@ -227,32 +213,23 @@ def _what_it_would_take(comparison: Comparison, pair: Pair) -> str:
 
 
 def _power(comparison: Comparison) -> str:
-    pairs = len(comparison.pairs)
+    pairs, power = len(comparison.pairs), f"{wording.level(stats.POWER)} power"
     if pairs == 1:
-        return "80% power"
-    level = f"{_strictest_level(comparison):.2g}"
-    return f"80% power at the level {level} that {pairs} pairs leave"
+        return power
+    level = f"{strictest_level(comparison):.2g}"
+    return f"{power} at the level {level} that {pairs} pairs leave"
 
 
-def _examples_needed(comparison: Comparison, pair: Pair, level: float) -> int | None:
-    difference = pair.deciding
-    if difference.measure.counts_right and pair.counts is not None:
-        return stats.examples_needed(pair.counts, level)
-    return stats.examples_needed_bootstrap(
-        comparison.n, difference.value, difference.standard_error, level, stats.POWER
-    )
-
-
-def _what_can_be_seen(pair: Pair, level: float) -> str:
+def _what_can_be_seen(pair: Pair, lacking: Needed) -> str:
     """For two methods that are equally good here: what difference the test set would show."""
-    if pair.counts is None or not pair.deciding.measure.counts_right:
+    if pair.counts is None or not counts_are_known(pair):
         return " Their values are the same."
-    smallest = stats.detectable_difference(pair.counts, level)
-    if smallest is None:
+    if lacking.detectable is None:
         return " They disagree too seldom for a set of this size to show any difference."
     return (
         f" As often as they disagree ({wording.percent(pair.counts.discordance)} of the examples), "
-        f"this set shows true differences from about {wording.points(smallest)} (80% power)."
+        f"this set shows true differences from about {wording.points(lacking.detectable)} "
+        f"({wording.level(lacking.power)} power)."
     )
 
 

@@ -10,6 +10,7 @@ from toolkit.stats import Interval
 from toolkit.task_scores.measures import Measure, Unit
 
 MISSING = "–"
+_NOTHING = 5e-5  # of a perplexity or of bits per byte
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -124,7 +125,11 @@ def value(measure: Measure, number: float) -> str:
 
 
 def plain(number: float) -> str:
-    """Four significant digits at least: 484.21 -> "484.2", 0.02345 -> "0.02345"."""
+    """Four significant digits at least: 484.21 -> "484.2", 0.02345 -> "0.02345".
+
+    What is nothing but rounding is "0.000", without a sign.
+    """
+    number = 0.0 if abs(number) < _NOTHING else number
     written = f"{number:,.0f}" if abs(number) >= 1000 else f"{number:#.4g}".rstrip(".")
     return written.replace("-", "\N{MINUS SIGN}")
 

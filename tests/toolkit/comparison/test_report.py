@@ -455,6 +455,11 @@ def test_comparing_does_not_load_torch(tie):
         (wording.tiny(6.6e-7), "6.6e-07"),
         (wording.tiny(0.0281), "0.028"),
         (wording.tiny(0.0), "0"),
+        (wording.plain(-0.0), "0.000"),
+        (wording.plain(-3.4e-6), "0.000"),
+        (wording.plain(6e-5), "6.000e−05"),
+        (wording.plain(-0.02345), "−0.02345"),
+        (wording.difference_interval(PERPLEXITY, Interval(-0.0, 0.0, "")), "0.000 to 0.000"),
         (wording.seconds(3459), "57 min 39 s"),
         (wording.value(ACCURACY, 0.8432), "84.3%"),
         (wording.brackets(ACCURACY, Interval(0.826, 0.8592, "")), "[82.6, 85.9]"),
@@ -555,3 +560,49 @@ def test_runs_may_be_given_titles(tie, tmp_path, monkeypatch, capsys):
     titles = [method["title"] for method in document["methods"]]
     assert titles == ["chinese-bert frozen", "ours", "a=b"]
     assert f"toolkit compare ours={runs[0]} {runs[1]} a=b={runs[2]}" in document["command"]
+
+
+def implementations(make_run, ours, theirs, architecture="ViTForImageClassification"):
+    """Two runs that counted so many operations."""
+    runs = [
+        make_run(
+            title, LABELS, TUNED, {"model": {"architecture": name}, "training": {"flops": flops}},
+            config={"method": "full", "implementation": title},
+        )
+        for title, name, flops in (
+            ("scratch", f"Scratch{architecture}", ours), ("hf", architecture, theirs)
+        )
+    ]  # fmt: skip
+    return markdown_of(build_report(compare_runs(runs, draws=20)))
+
+
+SAME_ANSWERS = "the same answers from fewer operations"
+
+
+def test_operations_that_an_implementation_spares_are_explained(make_run):
+    markdown = implementations(make_run, 857.8e9, 973.6e9)
+    costs = markdown.split("| computed |")[1].split("\n## ")[0]
+    assert costs.index(SAME_ANSWERS) < costs.index("How costs were measured")
+    assert "the last layer for the class token alone" in costs
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "architecture"),
+    [
+        (900e9, 900e9, "ViTForImageClassification"),  # dropout was drawn: ours computes all
+        (800e9, 900e9, "GPT2LMHeadModel"),  # not for this reason
+        (800e9, None, "ViTForImageClassification"),
+    ],
+)
+def test_nothing_is_explained_that_is_not_so(make_run, ours, theirs, architecture):
+    assert SAME_ANSWERS not in implementations(make_run, ours, theirs, architecture)
+
+
+def test_classes_of_xlm_roberta_are_told_by_their_name(make_run):
+    runs = [
+        make_run(title, LABELS, TUNED,
+                 {"model": {"architecture": title}, "training": {"flops": flops}})
+        for title, flops in (("ScratchRobertaForSequenceClassification", 8e9),
+                             ("XLMRobertaForSequenceClassification", 9e9))
+    ]  # fmt: skip
+    assert "first token alone" in markdown_of(build_report(compare_runs(runs, draws=20)))

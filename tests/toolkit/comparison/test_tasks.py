@@ -51,7 +51,7 @@ def translations(write_run, name, share, seed):
         " ".join(word if rng.random() < share else "dog" for word in text.split())
         for text in references
     ]
-    columns = {"source": [f"源 {row}" for row in range(N)], "reference": references,
+    columns = {"source": ["源" * (1 + row % 7) for row in range(N)], "reference": references,
                "hypothesis": hypotheses}  # fmt: skip
     measured = {"bleu": bleu(hypotheses, references, "en", draws=1)}
     run = write_run(name, "translation", columns, measured, target_language="en")
@@ -145,4 +145,4 @@ def test_all_seeds_answers_are_shown(make_run):
     row = int(both_wrong.examples[0].id.removeprefix("id-"))
     true, other = (["negative", "positive"][i] for i in (labels[row], 1 - labels[row]))
     answer = both_wrong.examples[0].answers[0]
-    assert (answer.text, answer.right) == (f"{other} (2), {true} (1)", False)
+    assert (answer.text, answer.right) == (f"{other} (2), {true}", False)

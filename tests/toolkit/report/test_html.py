@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import re
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure as Picture
+from PIL import Image
 
 from toolkit.report.blocks import (
     Bullets,
@@ -23,6 +26,7 @@ from toolkit.report.blocks import (
     Section,
     Table,
     Text,
+    Thumbnail,
     figures_of,
 )
 from toolkit.report.html import render_html
@@ -240,3 +244,40 @@ def test_the_contrast_of_every_text_is_that_of_wcag_aa() -> None:
     for text, ground in pairs:
         assert _contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
     assert _contrast(colours["ink"], darkest[0]) >= 4.5
+
+
+def _png(width: int, height: int) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (width, height), "red").save(file, "PNG")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"), [((8, 8), (96, 96)), ((32, 20), (96, 60)), ((80, 53), (80, 53))]
+)
+def test_a_small_image_of_the_data_is_in_the_page(
+    size: tuple[int, int], shown: tuple[int, int]
+) -> None:
+    png = _png(*size)
+    page = _page(Thumbnail(png, "<a>/1.png"))
+    [(data, width, height, alt)] = re.findall(
+        r'<img src="data:image/png;base64,([^"]*)" width="(\d+)" height="(\d+)" alt="([^"]*)">',
+        page,
+    )
+    assert base64.b64decode(data) == png
+    assert (int(width), int(height)) == shown
+    assert alt == "&lt;a&gt;/1.png"
+
+
+def test_only_png_files_are_thumbnails() -> None:
+    with pytest.raises(ValueError, match="a thumbnail is a PNG file"):
+        Thumbnail(b"GIF89a", "a.gif")
+
+
+def test_pictures_in_a_row_stand_together() -> None:
+    figures = [Figure(name, Picture, alt=name, caption="") for name in "abcd"]
+    page = _page(figures[0], figures[1], Paragraph("between"), figures[2], Quote("q"), figures[3])
+    body = page.split("<body>")[1]
+    assert body.count('<div class="pictures">') == 1
+    together = body.split('<div class="pictures">')[1].split("between")[0]
+    assert together.count('<figure class="picture">') == 2

@@ -12,7 +12,18 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from toolkit.report.blocks import Cell, Document, Section, Table
+from toolkit import plots
+from toolkit.report.blocks import (
+    Block,
+    Cell,
+    Code,
+    Document,
+    Figure,
+    Paragraph,
+    Section,
+    Table,
+    Thumbnail,
+)
 from toolkit.report.files import write_document
 
 
@@ -223,3 +234,77 @@ def test_chinese_characters_are_not_boxes(browser: Any, page: Path, place: str) 
         assert image.getextrema()[0] < 128  # something dark is written
         pictures.append(image.tobytes())
     assert pictures[0] != pictures[1]
+
+
+def _curve() -> Any:
+    return plots.learning_curve([plots.Series("BERT", [500, 1000], [0.8, 0.85])])
+
+
+@pytest.fixture(scope="module")
+def long_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What used to leave pages half empty: tables of some rows, pictures, a list of commands."""
+    folder = tmp_path_factory.mktemp("long")
+    table = Table(["method", "accuracy"], [[f"method {n}", "87.9%"] for n in range(8)])
+    words = Paragraph("What explains a table or a picture. " * 6, tone="caption")
+    curves: list[Block] = [
+        Figure(f"curve_{n}", _curve, alt="It grows", caption="Curve.") for n in range(4)
+    ]
+    blocks: list[Block] = [
+        *(Section(f"Part {n}", [table, words]) for n in range(5)),
+        Section("Curves", curves),
+        Section("Runs", [Paragraph("Its runs:"), Code("\n".join(f"# {n}" for n in range(90)))]),
+        *(Section(f"More {n}", [table, words]) for n in range(5)),
+    ]
+    write_document(Document("Long", blocks=blocks), folder, {})
+    return folder / "report.html"
+
+
+@pytest.mark.skipif(shutil.which("pdftoppm") is None, reason="pdftoppm (poppler-utils) is missing")
+def test_printed_pages_are_not_left_half_empty(
+    browser: Any, long_report: Path, tmp_path: Path
+) -> None:
+    browser.open(long_report, A4_TEXT, media="print")
+    (tmp_path / "a.pdf").write_bytes(browser.pdf())
+    command = ["pdftoppm", "-r", "30", "-gray", "-png", "a.pdf", "page"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    pages = sorted(tmp_path.glob("page-*.png"))
+    assert len(pages) > 3
+    blank = []
+    for page in pages[:-1]:  # the last one ends where the report ends
+        with Image.open(page) as image:
+            text = image.crop((0, 0, image.width, image.height * (297 - 18) // 297))
+            last = text.point(lambda grey: 255 * (grey < 225)).getbbox()
+        assert last is not None
+        blank.append(1 - last[3] / text.height)
+    assert max(blank) < 0.25, blank
+
+
+@pytest.mark.parametrize(("width", "columns"), [(400, 1), (1200, 2)])
+def test_pictures_in_a_row_stand_in_pairs_where_there_is_room(
+    browser: Any, long_report: Path, width: int, columns: int
+) -> None:
+    browser.open(long_report, width)
+    tops = browser.evaluate(
+        "[...document.querySelectorAll('.pictures .picture')]"
+        ".map(part => Math.round(part.getBoundingClientRect().top))"
+    )
+    assert len(tops) == 4
+    assert len({*tops}) == 4 // columns
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_thumbnail_is_shown_and_its_long_name_is_broken(browser: Any, tmp_path: Path) -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8), (200, 30, 30)).save(file, "PNG")
+    label = "photos/" + "very_long_name" * 20 + ".png"
+    document = Document("Images", blocks=[Thumbnail(file.getvalue(), label)])
+    write_document(document, tmp_path, {})
+    browser.open(tmp_path / "report.html", 320)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 320
+    box = browser.evaluate(
+        "(() => { const box = document.querySelector('img').getBoundingClientRect();"
+        " return {x: box.x, y: box.y, width: box.width, height: box.height}; })()"
+    )
+    assert (box["width"], box["height"]) == (98, 98)  # with the border of a pixel
+    seen = Image.open(io.BytesIO(browser.screenshot(box))).convert("RGB")
+    assert seen.getpixel((seen.width // 2, seen.height // 2)) == (200, 30, 30)

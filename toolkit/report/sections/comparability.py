@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from toolkit.comparison.cautions import is_outside
+from toolkit.comparison.compare import Comparison
 from toolkit.comparison.methods import settings
 from toolkit.report import wording
 from toolkit.report.blocks import Block, Bullets, Details, Paragraph, Section, Table
@@ -21,16 +24,28 @@ def section(report: Report) -> Section:
 
 def _other_settings(report: Report) -> Table | None:
     """Settings in which the methods differ, one row each; None where there are none."""
-    rows = report.comparison.rows
-    found = [settings(row.run, "seed") for row in rows]
-    names = list(dict.fromkeys(name for one in found for name in one))
-    differing = [name for name in names if len({str(one.get(name)) for one in found}) > 1]
-    if not differing:
+    found = differing_settings(report.comparison)
+    if not found:
         return None
+    rows = report.comparison.rows
     return Table(
         ["setting", *(row.title for row in rows)],
-        [[name, *(str(one.get(name, wording.MISSING)) for one in found)] for name in differing],
+        [
+            [name, *(str(values.get(row.title, wording.MISSING)) for row in rows)]
+            for name, values in found.items()
+        ],
     )
+
+
+def differing_settings(comparison: Comparison) -> dict[str, dict[str, Any]]:
+    """Settings in which the methods differ, by name, then by method; of those that have them."""
+    found = {row.title: settings(row.run, "seed") for row in comparison.rows}
+    names = dict.fromkeys(name for one in found.values() for name in one)
+    return {
+        name: {title: one[name] for title, one in found.items() if name in one}
+        for name in names
+        if len({str(one.get(name)) for one in found.values()}) > 1
+    }
 
 
 def statements(report: Report) -> list[str]:

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 
 from toolkit.comparison.compare import Comparison
 from toolkit.comparison.targets import Reached, Targets, is_share
-from toolkit.comparison.training_log import AXES, Point, selection_metric
 from toolkit.comparison.twins import Twins
-from toolkit.curves import average_over_seeds, average_point_by_point
-from toolkit.plots import Band, Series, learning_curve, seed_curves
+from toolkit.plots import Series, learning_curve, seed_curves
 from toolkit.report import wording
 from toolkit.report.blocks import Block, Cell, Figure, Paragraph, Section, Table
 from toolkit.report.content import Report
+from toolkit.report.curve_data import CurvePicture, curve_pictures
 from toolkit.report.verdict import twins_in_words
 from toolkit.task_scores.measures import Unit
 
@@ -36,65 +35,27 @@ def sections(report: Report) -> list[Section]:
 
 
 def _training(comparison: Comparison) -> list[Block]:
-    chosen = selection_metric(comparison.runs)
-    figures: list[Block] = []
-    if not comparison.same_tokens:
-        return figures
-    loss = [[log.loss for log in logs] for logs in comparison.logs]
-    for axis in AXES:
-        if axis == "step" or comparison.same_machine:
-            figures += _figure(comparison, loss, axis, "training loss", f"training_loss_{axis}")
-    if chosen is None:
-        return figures
-    metric, _ = chosen
-    validation = [[log.validation.get(metric, []) for log in logs] for logs in comparison.logs]
-    name, share = f"validation {metric.replace('_', ' ')}", is_share(metric)
-    for axis in AXES:
-        if axis == "step" or comparison.same_machine:
-            figures += _figure(comparison, validation, axis, name, f"validation_{axis}", share)
-    return figures
+    return [_figure(picture) for picture in curve_pictures(comparison)]
 
 
-def _figure(
-    comparison: Comparison,
-    logs: Sequence[Sequence[Sequence[Point]]],
-    axis: str,
-    y_name: str,
-    file: str,
-    percent: bool = False,
-) -> list[Block]:
-    """One picture with a line per method; none where no method logged two values on the axis."""
-    bands = []
-    for number, (row, runs) in enumerate(zip(comparison.rows, logs, strict=True)):
-        curves = [
-            ([place for p in run if (place := p.at(axis)) is not None],
-             [p.value for p in run if p.at(axis) is not None])
-            for run in runs
-        ]  # fmt: skip
-        if all(x for x, _ in curves):
-            # Steps are the same for all seeds; at the same second each stands elsewhere.
-            average = average_over_seeds if axis == "step" else average_point_by_point
-            found = average(curves)
-            if len(found.x):
-                shape = (found.x, found.mean, found.low, found.high, found.runs)
-                bands.append(Band(row.title, *shape, number=number))
-    if not any(len(band.x) > 1 for band in bands):
-        return []
-    name, axis_name = wording.capitalised(y_name), _AXIS_NAMES[axis]
+def _figure(picture: CurvePicture) -> Figure:
+    """One picture with a line per method."""
+    name, axis_name = wording.capitalised(picture.value), _AXIS_NAMES[picture.axis]
     caption = f"{name} against {axis_name}."
-    if any(band.runs > 1 for band in bands):
+    if any(band.runs > 1 for band in picture.bands):
         caption += " Lines are means over seeds; bands reach from the lowest to the highest seed."
-        if axis != "step":
-            caption += f" Each point is at the mean {axis} of an evaluation."
-    target = comparison.target if y_name.startswith("validation") else None
-    return [
-        Figure(
-            file,
-            lambda: seed_curves(bands, axis_name, y_name, target=target, percent=percent),
-            alt=f"{name} of {wording.listed([band.name for band in bands])} against {axis_name}",
-            caption=caption,
-        )
-    ]
+        if picture.axis != "step":
+            logged = "evaluation" if picture.value.startswith("validation") else "logged step"
+            caption += f" Each point is at the mean {picture.axis} of the seeds at one {logged}."
+    return Figure(
+        picture.file,
+        lambda: seed_curves(
+            picture.bands, axis_name, picture.value, target=picture.target, percent=picture.share
+        ),
+        alt=f"{name} of {wording.listed([band.name for band in picture.bands])} against "
+        f"{axis_name}",
+        caption=caption,
+    )
 
 
 def _targets(report: Report) -> list[Block]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from toolkit.comparison.compare import Comparison, Row
+from toolkit.comparison.compare import Comparison
+from toolkit.comparison.pairs import Pair
 from toolkit.plots import MOST_CLASSES, GroupValues, confusion_matrices, grouped_bars
 from toolkit.report import wording
 from toolkit.report.blocks import (
@@ -18,7 +19,9 @@ from toolkit.report.blocks import (
     Quote,
     Section,
     Table,
+    Thumbnail,
 )
+from toolkit.report.confusions import Confusions, confusions
 from toolkit.report.content import Report
 from toolkit.report.examples import LONGEST_TEXT, Example, ExampleGroup
 from toolkit.report.sections.statistics import shown_pairs
@@ -26,8 +29,6 @@ from toolkit.task_scores.view import Breakdown
 
 _MOST_COLUMNS = 6  # parts side by side in a table
 _MOST_DRAWN = 7  # methods that a picture of parts tells apart
-_MOST_MATRICES = 6
-_MOST_CONFUSIONS = 8
 _MOST_PARTS = 30
 
 
@@ -35,9 +36,11 @@ def section(report: Report) -> Section:
     """Counts, confusion matrices, breakdowns, examples."""
     comparison = report.comparison
     blocks: list[Block] = [*_who_is_right(comparison)]
-    if comparison.view.classes is not None:
-        blocks.append(Section("Confusions", _confusions(comparison), level=3))
-    blocks += [_breakdown(comparison, i) for i in range(len(comparison.view.breakdowns))]
+    if (found := confusions(comparison)) is not None:
+        blocks.append(Section("Confusions", [_confusions(comparison, found)], level=3))
+    parts = comparison.view.breakdowns
+    # One part is the whole test set, whose value stands in the results.
+    blocks += [_breakdown(comparison, i) for i, one in enumerate(parts) if len(one.names) > 1]
     blocks.append(Section("Examples", _examples(report), level=3))
     return Section("Where they differ", blocks)
 
@@ -64,74 +67,44 @@ def _who_is_right(comparison: Comparison) -> list[Block]:
 
 def _who_is_better(comparison: Comparison) -> list[Block]:
     """The same for tasks whose examples are not right or wrong."""
-    quality = comparison.view.quality
     rows = []
     for pair in shown_pairs(comparison):
-        a, b = (comparison.rows[place] for place in (pair.first, pair.second))
-        apart = _mean(quality, a) - _mean(quality, b)
-        counts = [int((apart > 0).sum()), int((apart < 0).sum()), int((apart == 0).sum())]
-        rows.append([a.title, b.title, *map(wording.count, counts)])
+        a, b = (comparison.rows[place].title for place in (pair.first, pair.second))
+        rows.append([a, b, *map(wording.count, better_counts(comparison, pair))])
     caption = f"Number of {comparison.view.noun}, by {comparison.view.quality_label}."
     header = ["A", "B", "A better", "B better", "equal"]
     return [Table(header, rows, numeric=range(2, 5)), Paragraph(caption, tone="caption")]
 
 
-def _mean(values: NDArray[np.float64], row: Row) -> NDArray[np.float64]:
-    mean: NDArray[np.float64] = values[row.method.places].mean(axis=0)
-    return mean
+def better_counts(comparison: Comparison, pair: Pair) -> tuple[int, int, int]:
+    """On how many examples the first did better, the second, neither; means over their seeds."""
+    ours, theirs = (
+        comparison.view.quality[comparison.rows[place].method.places].mean(axis=0)
+        for place in (pair.first, pair.second)
+    )
+    apart = ours - theirs
+    return int((apart > 0).sum()), int((apart < 0).sum()), int((apart == 0).sum())
 
 
-def _confusions(comparison: Comparison) -> list[Block]:
-    classes = comparison.view.classes
-    assert classes is not None
-    shown = comparison.rows[:_MOST_MATRICES]
-    matrices = [_matrix(comparison, row) for row in shown]
-    if len(classes.names) > MOST_CLASSES:
-        return [_frequent_confusions(comparison, shown, matrices)]
+def _confusions(comparison: Comparison, found: Confusions) -> Block:
+    titles = [row.title for row in found.rows]
+    summed = comparison.several_seeds
+    if (matrices := found.matrices) is None:
+        note = "The most frequent confusions" + ", summed over seeds" * summed
+        rows = [[one.truth, one.answer, *map(wording.count, one.counts)] for one in found.frequent]
+        header = ["truth", "answer", *titles]
+        return Table(header, rows, numeric=range(2, len(header)), caption=f"{note}.")
     caption = "Rows are the truth, columns the answers; shade is the share of the row."
-    if comparison.several_seeds:
+    if summed:
         caption += " Counts are summed over seeds."
-    if len(shown) < len(comparison.rows):
-        caption += f" The {len(shown)} best methods."
-    titles = [row.title for row in shown]
-    return [
-        Figure(
-            "confusion_matrices",
-            lambda: confusion_matrices(matrices, titles, classes.names),
-            alt="Confusion matrices of " + wording.listed(titles),
-            caption=caption,
-        )
-    ]
-
-
-def _matrix(comparison: Comparison, row: Row) -> NDArray[np.int64]:
-    """Counts [truth, answer], summed over seeds."""
-    classes = comparison.view.classes
-    assert classes is not None
-    size = len(classes.names)
-    codes = classes.labels * size + classes.predictions[row.method.places]
-    return np.bincount(codes.ravel(), minlength=size * size).reshape(size, size)
-
-
-def _frequent_confusions(
-    comparison: Comparison, shown: list[Row], matrices: list[NDArray[np.int64]]
-) -> Table:
-    """With many classes: the mistakes made most often, and how often by whom."""
-    classes = comparison.view.classes
-    assert classes is not None
-    total = np.sum(matrices, axis=0)
-    np.fill_diagonal(total, 0)
-    order = np.argsort(-total, axis=None, kind="stable")[:_MOST_CONFUSIONS]
-    rows = []
-    for code in order:
-        truth, answer = divmod(int(code), len(classes.names))
-        if total[truth, answer]:
-            counts = [wording.count(int(matrix[truth, answer])) for matrix in matrices]
-            rows.append([classes.names[truth], classes.names[answer], *counts])
-    header = ["truth", "answer", *(row.title for row in shown)]
-    note = "The most frequent confusions"
-    note += ", summed over seeds" if comparison.several_seeds else ""
-    return Table(header, rows, numeric=range(2, len(header)), caption=f"{note}.")
+    if len(titles) < found.of:
+        caption += f" The {len(titles)} best methods."
+    return Figure(
+        "confusion_matrices",
+        lambda: confusion_matrices(matrices, titles, found.names),
+        alt="Confusion matrices of " + wording.listed(titles),
+        caption=caption,
+    )
 
 
 def _breakdown(comparison: Comparison, number: int) -> Section:
@@ -146,7 +119,7 @@ def _breakdown(comparison: Comparison, number: int) -> Section:
         _breakdown_table(comparison, breakdown, values),
         Paragraph(caption, tone="caption"),
     ]
-    if 1 < len(breakdown.names) <= MOST_CLASSES and len(comparison.rows) <= _MOST_DRAWN:
+    if len(breakdown.names) <= MOST_CLASSES and len(comparison.rows) <= _MOST_DRAWN:
         series = [
             GroupValues(row.title, found.tolist())
             for row, found in zip(comparison.rows, values, strict=True)
@@ -197,13 +170,23 @@ def _examples(report: Report) -> list[Block]:
     blocks: list[Block] = []
     if any(len(row.method.runs) > 1 for row in report.comparison.rows):
         blocks.append(
-            Paragraph("Of methods with several seeds all answers are shown, and of how many seeds.")
+            Paragraph(
+                "Of methods with several seeds all answers are shown; a number in brackets says "
+                "how many seeds gave the same one."
+            )
         )
     if report.comparison.aligned.inputs is not None:
         blocks.append(
             Paragraph(f"Texts longer than {LONGEST_TEXT} characters are shortened (…).",
                       tone="caption")
         )  # fmt: skip
+    if report.comparison.view.passages is not None:
+        blocks.append(
+            Paragraph("Below every question stands the text it is about, where that is long the "
+                      "part around its answer.", tone="caption")
+        )  # fmt: skip
+    if report.thumbnails.left_out is not None:
+        blocks.append(Paragraph(report.thumbnails.left_out, tone="caption"))
     return blocks + [_group(report, group) for group in report.examples]
 
 
@@ -221,5 +204,8 @@ def _example(report: Report, example: Example) -> list[Block]:
         mark = {True: "✓ ", False: "✗ ", None: ""}[answer.right]
         sure = "" if answer.confidence is None else f" ({wording.percent(answer.confidence, 0)})"
         answers.append(f"{answer.title}: {mark}{answer.text}{sure}")
-    truth = [] if not example.truth else [f"Truth: {example.truth}"]
-    return [Quote(example.shown), Bullets([*truth, *answers])]
+    truth = [] if not example.truth else [f"{report.comparison.view.truth_name}: {example.truth}"]
+    asked = [] if example.passage is None else [Quote(example.passage)]
+    png = report.thumbnails.files.get(example.id)
+    shown = Quote(example.shown) if png is None else Thumbnail(png, example.shown)
+    return [shown, *asked, Bullets([*truth, *answers])]

@@ -37,10 +37,17 @@ def section(report: Report) -> Section:
 
 def _command(run: SavedRun) -> str:
     """What made a run; of a file of predictions its name and hash."""
-    if run.folder.is_file():
-        digest = hashlib.sha256(run.folder.read_bytes()).hexdigest()
-        return f"(file of predictions {run.folder.name}, SHA-256 {digest})"
+    if (file := file_of_predictions(run)) is not None:
+        return f"(file of predictions {file['name']}, SHA-256 {file['sha256']})"
     return (run.summary.get("command") or "(command not recorded)").replace("\n", " ")
+
+
+def file_of_predictions(run: SavedRun) -> dict[str, str] | None:
+    """Name and hash of what stands for a run of somebody else's system; None for our own."""
+    if not run.folder.is_file():
+        return None
+    digest = hashlib.sha256(run.folder.read_bytes()).hexdigest()
+    return {"name": run.folder.name, "sha256": digest}
 
 
 def _published(report: Report) -> list[Block]:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from matplotlib.figure import Figure as Picture
 
 from toolkit.comparison.compare import Comparison, Row
 from toolkit.plots import Bar, forest_plot
 from toolkit.report import wording
-from toolkit.report.blocks import Block, Cell, Figure, Paragraph, Section, Table
+from toolkit.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Details,
+    Figure,
+    Paragraph,
+    Section,
+    Table,
+)
 from toolkit.report.content import Report
 from toolkit.report.cost import cost_columns, mean_and_range
+from toolkit.report.implementations import note_on_operations
 from toolkit.task_scores.measures import Measure
 
 
@@ -131,43 +143,53 @@ def _cost(comparison: Comparison) -> list[Block]:
             mean, spread = mean_and_range(row, column)
             cells.append(Cell(mean, detail=spread))
         rows.append(cells)
+    shown = {column.heading for column in columns}
     return [
         Table(header, rows, numeric=range(1, len(header))),
-        Paragraph(_what_costs_mean(comparison), tone="caption"),
+        Paragraph(" ".join(_how_to_read_costs(comparison, shown)), tone="caption"),
+        Details("How costs were measured", [Bullets(_how_costs_were_measured(shown))]),
     ]
 
 
-def _what_costs_mean(comparison: Comparison) -> str:
-    shown = {column.heading for column in cost_columns(comparison)}
-    sentences = [
-        "Training time counts the training steps and the preparation of their batches (for frozen "
-        "features and TF-IDF: the features of the training examples and the fit with the chosen "
-        "penalty); tokenisation, evaluation, checkpoints and the search for a penalty are not in it"
-    ]
+def _how_to_read_costs(comparison: Comparison, shown: Container[str]) -> list[str]:
+    """What may be ranked, and what differs although the model is the same."""
+    sentences = []
     if comparison.several_seeds:
-        sentences[0] = "Means over seeds, their range below. " + sentences[0]
-    if "tokens/s" in shown:
-        sentences.append(
-            "Tokens are real ones, without padding, each method's own: across tokenizers compare "
-            "examples/s"
-        )
-    if "computed" in shown:
-        sentences.append(
-            "Computed: floating point operations of matrix products, convolutions and attention in "
-            "all training steps, padding included, counted in some of them and scaled"
-        )
-    if "utilisation" in shown:
-        sentences.append(
-            "Utilisation: their rate as a share of what this machine reached in plain matrix "
-            "products after training"
-        )
-    if "energy" not in shown:
-        sentences.append("Energy could not be read on this hardware")
+        sentences.append("Means over seeds, their range below.")
     if not comparison.same_machine:
         sentences.append(
             "These times and speeds were taken under different conditions (see above): they must "
-            "not be ranked"
+            "not be ranked."
         )
     elif not comparison.same_padding:
-        sentences.append("Examples and tokens per second must not be ranked (see above)")
-    return ". ".join(sentences) + "."
+        sentences.append("Examples and tokens per second must not be ranked (see above).")
+    if "tokens/s" in shown:
+        sentences.append(
+            "Tokens are real ones, without padding, each method's own: across tokenizers compare "
+            "examples/s."
+        )
+    if "computed" in shown and (note := note_on_operations(comparison)) is not None:
+        sentences.append(note)
+    if "energy" not in shown:
+        sentences.append("Energy could not be read on this hardware.")
+    return sentences
+
+
+def _how_costs_were_measured(shown: Container[str]) -> list[str]:
+    lines = [
+        "Training time counts the training steps and the preparation of their batches (for frozen "
+        "features and TF-IDF: the features of the training examples and the fit with the chosen "
+        "penalty); tokenisation, evaluation, checkpoints and the search for a penalty are not in "
+        "it."
+    ]
+    if "computed" in shown:
+        lines.append(
+            "Computed: floating point operations of matrix products, convolutions and attention in "
+            "all training steps, padding included, counted in some of them and scaled."
+        )
+    if "utilisation" in shown:
+        lines.append(
+            "Utilisation: their rate as a share of what this machine reached in plain matrix "
+            "products after training."
+        )
+    return lines

@@ -18,7 +18,8 @@ def section(report: Report) -> Section:
     """The table of pairs and notes on the tests."""
     comparison = report.comparison
     pairs = shown_pairs(comparison)
-    blocks: list[Block] = [_picture(comparison, pairs), _table(comparison, pairs)]
+    # The picture, which cannot be cut, last: a long table fills a printed page before it.
+    blocks: list[Block] = [_table(comparison, pairs)]
     if len(pairs) < len(comparison.pairs):
         blocks.append(
             Paragraph(
@@ -29,7 +30,7 @@ def section(report: Report) -> Section:
         )
     if any(pair.deciding.over_seeds for pair in comparison.pairs):
         blocks.append(_other_intervals(comparison, pairs))
-    blocks.append(Bullets(notes(comparison)))
+    blocks += [_picture(comparison, pairs), Bullets(notes(comparison))]
     return Section("Statistics", blocks)
 
 

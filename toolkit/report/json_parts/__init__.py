@@ -1,0 +1,1 @@
+"""What report.json holds, part by part, as plain values."""
