@@ -14,6 +14,7 @@ from toolkit.comparison.training_log import AXES, Point, selection_metric
 from toolkit.curves import average_over_seeds, average_point_by_point
 from toolkit.plots import Band
 from toolkit.plots.thinning import columns_for, is_drawn_whole, thinned, thinned_band
+from toolkit.report import wording
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def curve_pictures(comparison: Comparison) -> list[CurvePicture]:
     if (chosen := selection_metric(comparison.runs)) is not None:
         metric, _ = chosen
         logged = [[log.validation.get(metric, []) for log in logs] for logs in comparison.logs]
-        name = f"validation {metric.replace('_', ' ')}"
+        name = f"validation {wording.metric(metric)}"
         found += [
             CurvePicture(f"validation_{axis}", axis, name, _bands(comparison, logged, axis),
                          share=is_share(metric), target=comparison.target)

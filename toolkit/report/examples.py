@@ -168,9 +168,10 @@ def _example(comparison: Comparison, row: int) -> Example:
 
 
 def _answers(texts: Sequence[str]) -> str:
-    """One answer, or what the seeds answered, the most frequent first: "good (2), bad"."""
+    """One answer, or what the seeds answered, the most frequent first: "good (2) · bad"."""
     counts = Counter(wording.shortened(text, LONGEST_TEXT) for text in texts)
-    return ", ".join(
+    # An answer may hold commas and semicolons itself.
+    return " · ".join(
         text if count == 1 else f"{text} ({count})" for text, count in counts.most_common()
     )
 

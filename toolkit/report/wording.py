@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
@@ -179,6 +180,11 @@ def tiny(number: float) -> str:
     if number == 0:
         return "0"
     return f"{number:.1e}" if abs(number) < 0.001 else f"{number:.2g}"
+
+
+def metric(key: str) -> str:
+    """A metric's key in words: "entity_f1" -> "entity F1"; also within a sentence."""
+    return re.sub(r"\bf1\b", "F1", key.replace("_", " "))
 
 
 def capitalised(text: str) -> str:

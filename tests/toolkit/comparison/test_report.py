@@ -455,6 +455,7 @@ def test_comparing_does_not_load_torch(tie):
         (wording.tiny(6.6e-7), "6.6e-07"),
         (wording.tiny(0.0281), "0.028"),
         (wording.tiny(0.0), "0"),
+        (wording.metric("highest validation entity_f1"), "highest validation entity F1"),
         (wording.plain(-0.0), "0.000"),
         (wording.plain(-3.4e-6), "0.000"),
         (wording.plain(6e-5), "6.000e−05"),
@@ -606,3 +607,19 @@ def test_classes_of_xlm_roberta_are_told_by_their_name(make_run):
                              ("XLMRobertaForSequenceClassification", 9e9))
     ]  # fmt: skip
     assert "first token alone" in markdown_of(build_report(compare_runs(runs, draws=20)))
+
+
+def test_settings_of_training_are_none_of_a_regression(make_run):
+    settings = {"train": {"epochs": 3, "learning_rate": 2e-5}}
+    runs = [
+        make_run("LSTM", LABELS, TUNED, config={**settings, "embedding_size": 128}),
+        make_run("TF-IDF", LABELS, FROZEN, {"training": {"penalty": 3.0}},
+                 config={"train": {"epochs": 5, "learning_rate": 1e-3}, "ngrams": 3}),
+    ]  # fmt: skip
+    document = as_json(build_report(compare_runs(runs, draws=20)))
+    assert document["comparability"]["settings_that_differ"] == {
+        "train.epochs": {"LSTM": 3},
+        "train.learning_rate": {"LSTM": 2e-5},
+        "embedding_size": {"LSTM": 128},
+        "ngrams": {"TF-IDF": 3},
+    }

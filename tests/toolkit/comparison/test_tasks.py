@@ -145,4 +145,4 @@ def test_all_seeds_answers_are_shown(make_run):
     row = int(both_wrong.examples[0].id.removeprefix("id-"))
     true, other = (["negative", "positive"][i] for i in (labels[row], 1 - labels[row]))
     answer = both_wrong.examples[0].answers[0]
-    assert (answer.text, answer.right) == (f"{other} (2), {true}", False)
+    assert (answer.text, answer.right) == (f"{other} (2) · {true}", False)

@@ -305,6 +305,6 @@ def test_a_thumbnail_is_shown_and_its_long_name_is_broken(browser: Any, tmp_path
         "(() => { const box = document.querySelector('img').getBoundingClientRect();"
         " return {x: box.x, y: box.y, width: box.width, height: box.height}; })()"
     )
-    assert (box["width"], box["height"]) == (98, 98)  # with the border of a pixel
+    assert (box["width"], box["height"]) == (96, 96)  # 8 pixels, 12 times as large
     seen = Image.open(io.BytesIO(browser.screenshot(box))).convert("RGB")
     assert seen.getpixel((seen.width // 2, seen.height // 2)) == (200, 30, 30)

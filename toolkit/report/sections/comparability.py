@@ -7,6 +7,7 @@ from typing import Any
 from toolkit.comparison.cautions import is_outside
 from toolkit.comparison.compare import Comparison
 from toolkit.comparison.methods import settings
+from toolkit.comparison.saved_run import SavedRun
 from toolkit.report import wording
 from toolkit.report.blocks import Block, Bullets, Details, Paragraph, Section, Table
 from toolkit.report.content import Report
@@ -39,12 +40,22 @@ def _other_settings(report: Report) -> Table | None:
 
 def differing_settings(comparison: Comparison) -> dict[str, dict[str, Any]]:
     """Settings in which the methods differ, by name, then by method; of those that have them."""
-    found = {row.title: settings(row.run, "seed") for row in comparison.rows}
+    found = {row.title: _used_settings(row.run) for row in comparison.rows}
     names = dict.fromkeys(name for one in found.values() for name in one)
     return {
         name: {title: one[name] for title, one in found.items() if name in one}
         for name in names
         if len({str(one.get(name)) for one in found.values()}) > 1
+    }
+
+
+def _used_settings(run: SavedRun) -> dict[str, Any]:
+    """Without those of training by steps where a logistic regression was fitted instead."""
+    fitted = run.section("training").get("penalty") is not None
+    return {
+        name: value
+        for name, value in settings(run, "seed").items()
+        if not (fitted and name.startswith("train."))
     }
 
 
@@ -72,7 +83,7 @@ def statements(report: Report) -> list[str]:
     selections = {run.section("training").get("selection") for run in own}
     if len(selections) == 1 and (selection := selections.pop()):
         tested = " and was tested once" if comparison.runs[0].split == "test" else ""
-        lines.append(f"Every run kept the model of the {selection}{tested}.")
+        lines.append(f"Every run kept the model of the {wording.metric(selection)}{tested}.")
     return lines
 
 

@@ -67,7 +67,7 @@ def _targets(report: Report) -> list[Block]:
     axes = found.axes()
     if not report.comparison.same_machine:
         axes = [axis for axis in axes if axis == "step"]
-    metric = found.metric.replace("_", " ")
+    metric = wording.metric(found.metric)
     header = ["method", *(_target(found, target) for target in found.reached)]
     rows = [
         [Cell(row.title), *(_reached(reached[place], axes) for reached in found.reached.values())]
