@@ -161,6 +161,7 @@ def test_markdown_holds_everything_in_order(tie):
         "Sentiment \\*demo\\*",
         "What was compared",
         "Results",
+        "How costs were measured",
         "Statistics",
         "Where they differ",
         "Confusions",
