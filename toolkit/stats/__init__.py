@@ -5,15 +5,12 @@ always compared on the same examples, pair by pair.
 """
 
 from toolkit.stats.bootstrap import (
-    BOOTSTRAP_DRAWS,
-    ScoreFunction,
     bootstrap_interval,
     bootstrap_p_value,
     difference_interval,
     examples_needed_bootstrap,
-    pattern_count_draws,
+    p_value_error,
     sacrebleu_p_value,
-    score_draws,
 )
 from toolkit.stats.classification import (
     macro_f1,
@@ -21,7 +18,14 @@ from toolkit.stats.classification import (
     macro_f1_scores,
     macro_f1_statistics,
 )
-from toolkit.stats.crossed import compare_seeds_and_examples
+from toolkit.stats.crossed import compare_paired_seeds_and_examples, compare_seeds_and_examples
+from toolkit.stats.draws import (
+    BOOTSTRAP_DRAWS,
+    ScoreFunction,
+    difference_draws,
+    pattern_count_draws,
+    score_draws,
+)
 from toolkit.stats.estimates import CONFIDENCE, POWER, Estimate, Interval
 from toolkit.stats.multiple import holm
 from toolkit.stats.proportions import (
@@ -36,8 +40,10 @@ from toolkit.stats.proportions import (
 )
 from toolkit.stats.seeds import (
     SeedComparison,
+    compare_paired_seeds,
     compare_seeds,
     nested_draws,
+    paired_seeds_needed,
     seed_interval,
     seeds_needed,
 )
@@ -54,9 +60,12 @@ __all__ = [
     "accuracy_estimate",
     "bootstrap_interval",
     "bootstrap_p_value",
+    "compare_paired_seeds",
+    "compare_paired_seeds_and_examples",
     "compare_seeds",
     "compare_seeds_and_examples",
     "detectable_difference",
+    "difference_draws",
     "difference_interval",
     "exact_mcnemar",
     "examples_needed",
@@ -67,8 +76,10 @@ __all__ = [
     "macro_f1_scores",
     "macro_f1_statistics",
     "nested_draws",
+    "p_value_error",
     "paired_counts",
     "paired_difference_interval",
+    "paired_seeds_needed",
     "pattern_count_draws",
     "sacrebleu_p_value",
     "score_draws",

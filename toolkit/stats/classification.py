@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import f1_score
 
-from toolkit.stats.bootstrap import BOOTSTRAP_DRAWS, pattern_count_draws
+from toolkit.stats.draws import BOOTSTRAP_DRAWS, pattern_count_draws
 
 
 def macro_f1(

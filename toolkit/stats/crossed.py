@@ -51,26 +51,76 @@ def compare_seeds_and_examples(
         )
     mean_first, variance_first = mean_and_variance(first)
     mean_second, variance_second = mean_and_variance(second)
-    difference = mean_first - mean_second
-    of_seeds = variance_first + variance_second
     of_examples = float(np.var(first_draws.mean(axis=0) - second_draws.mean(axis=0), ddof=1))
-    of_both = _seed_by_example(first_draws) + _seed_by_example(second_draws)
+    return _comparison(
+        mean_first - mean_second,
+        [(variance_first, len(first)), (variance_second, len(second))],
+        of_examples,
+        _seed_by_example(first_draws) + _seed_by_example(second_draws),
+        f"t over {len(first)} and {len(second)} seeds and bootstrap over examples",
+        confidence,
+    )
+
+
+def compare_paired_seeds_and_examples(
+    differences: Sequence[float], draws: NDArray[np.float64], confidence: float = CONFIDENCE
+) -> SeedComparison:
+    """Likewise, of two methods whose runs with one seed belong together.
+
+    Two implementations of one model start with one seed from the same weights and see the same
+    batches in the same order: what the seed does to both is no part of their difference. Pairs of
+    runs are then drawn, not runs (the paired t test, its variance that of the differences).
+
+    Args:
+        differences: of the scores of first and second, one per seed.
+        draws: of these differences, on the same samples of the examples [seeds, draws].
+
+    Raises:
+        ValueError: less than two seeds, differences that are not finite, draws of other runs.
+    """
+    if len(draws) != len(differences):
+        raise ValueError(f"draws of {len(draws)} pairs of runs for {len(differences)} differences")
+    mean, variance = mean_and_variance(differences)
+    return _comparison(
+        mean,
+        [(variance, len(differences))],
+        float(np.var(draws.mean(axis=0), ddof=1)),
+        _seed_by_example(draws),
+        f"t over {len(differences)} pairs of one seed and bootstrap over examples",
+        confidence,
+    )
+
+
+def _comparison(
+    difference: float,
+    over_seeds: Sequence[tuple[float, int]],
+    of_examples: float,
+    of_both: float,
+    method: str,
+    confidence: float,
+) -> SeedComparison:
+    """The t test with the variance of seeds and examples, less what both hold.
+
+    Args:
+        over_seeds: variance of a mean over seeds, and of how many; of each method, or of the
+            differences.
+    """
+    of_seeds = sum(variance for variance, _ in over_seeds)
     # Estimates can contradict each other; no part is larger than the whole.
     variance = max(of_seeds + of_examples - of_both, of_seeds, of_examples)
-    uncertainty = variance_first**2 / (len(first) - 1) + variance_second**2 / (len(second) - 1)
+    uncertainty = sum(own**2 / (seeds - 1) for own, seeds in over_seeds)
     freedom = variance**2 / uncertainty if uncertainty > 0 else math.inf
     error = math.sqrt(variance)
     # Without any variance a difference is certain, and no difference is none.
     distance = abs(difference) / error if error > 0 else math.inf if difference else 0.0
     half_width = float(t.ppf(0.5 + confidence / 2, freedom)) * error
-    method = method_name(
-        f"t over {len(first)} and {len(second)} seeds and bootstrap over examples", confidence
-    )
     return SeedComparison(
         difference=difference,
         standard_error=error,
         degrees_of_freedom=freedom,
-        interval=Interval(difference - half_width, difference + half_width, method),
+        interval=Interval(
+            difference - half_width, difference + half_width, method_name(method, confidence)
+        ),
         p_value=float(2 * t.sf(distance, freedom)),
     )
 

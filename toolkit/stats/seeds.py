@@ -47,8 +47,9 @@ def compare_seeds(
     """Welch's (1947) t test and interval of the difference of two means over seeds.
 
     Unpaired: seed 1 of one method and seed 1 of another have nothing in common but the number; they
-    start other weights and shuffle other batches. Variances may differ, and one method may have
-    none because it is deterministic: then the degrees of freedom are the other's.
+    start other weights and shuffle other batches (where they do not, see `compare_paired_seeds`).
+    Variances may differ, and one method may have none because it is deterministic: then the degrees
+    of freedom are the other's.
 
     Args:
         first: scores of the first method, one per seed, all on the same examples.
@@ -65,9 +66,35 @@ def compare_seeds(
     freedom = variance**2 / (
         variance_first**2 / (len(first) - 1) + variance_second**2 / (len(second) - 1)
     )
-    difference, error = mean_first - mean_second, math.sqrt(variance)
+    name = f"Welch t over {len(first)} and {len(second)} seeds"
+    return _t_comparison(mean_first - mean_second, variance, freedom, name, confidence)
+
+
+def compare_paired_seeds(
+    differences: Sequence[float], confidence: float = CONFIDENCE
+) -> SeedComparison:
+    """Student's (1908) paired t test and interval of a mean difference, one per seed.
+
+    For two methods that share what a seed decides, such as two implementations of one model.
+
+    Raises:
+        ValueError: less than two differences, those that are not finite, or all of them equal: then
+            only the examples can tell.
+    """
+    mean, variance = mean_and_variance(differences)
+    if variance == 0.0:
+        raise ValueError("the difference does not vary with the seed; nothing to test over seeds")
+    seeds = len(differences)
+    name = f"paired t over {seeds} seeds"
+    return _t_comparison(mean, variance, seeds - 1, name, confidence)
+
+
+def _t_comparison(
+    difference: float, variance: float, freedom: float, name: str, confidence: float
+) -> SeedComparison:
+    error = math.sqrt(variance)
     half_width = float(t.ppf(0.5 + confidence / 2, freedom)) * error
-    method = method_name(f"Welch t over {len(first)} and {len(second)} seeds", confidence)
+    method = method_name(name, confidence)
     return SeedComparison(
         difference=difference,
         standard_error=error,
@@ -119,13 +146,37 @@ def seeds_needed(
     Raises ValueError as `compare_seeds` does.
     """
     observed = compare_seeds(first, second)
-    if observed.difference == 0.0:
-        return None
     variances = [mean_and_variance(values)[1] * len(values) for values in (first, second)]
     total = sum(variances)
-    effect = abs(observed.difference) / math.sqrt(total)
     # With n seeds each, Welch's degrees of freedom are this times n - 1.
     share = total**2 / sum(variance**2 for variance in variances)
+    return _seeds_needed(observed.difference, math.sqrt(total), share, alpha, power)
+
+
+def paired_seeds_needed(
+    differences: Sequence[float], alpha: float = 1 - CONFIDENCE, power: float = POWER
+) -> int | None:
+    """Seeds at which the paired t test would find the observed mean difference.
+
+    Raises ValueError as `compare_paired_seeds` does.
+    """
+    observed = compare_paired_seeds(differences)
+    spread = observed.standard_error * math.sqrt(len(differences))
+    return _seeds_needed(observed.difference, spread, 1.0, alpha, power)
+
+
+def _seeds_needed(
+    difference: float, spread: float, share: float, alpha: float, power: float
+) -> int | None:
+    """Seeds for a t test of a difference.
+
+    Args:
+        spread: standard deviation of the difference with one seed.
+        share: degrees of freedom with n seeds are this times n - 1.
+    """
+    if difference == 0.0:
+        return None
+    effect = abs(difference) / spread
 
     def enough(seeds: int) -> bool:
         freedom, shift = share * (seeds - 1), effect * math.sqrt(seeds)

@@ -8,14 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
-from scipy.stats import norm
+from scipy.stats import ks_2samp, multinomial, norm
 from statsmodels.stats.power import NormalIndPower
 
 from toolkit.stats import (
     bootstrap_interval,
     bootstrap_p_value,
+    difference_draws,
     difference_interval,
     examples_needed_bootstrap,
+    p_value_error,
     sacrebleu_p_value,
     score_draws,
 )
@@ -43,7 +45,7 @@ def test_samples_depend_on_neither_runs_nor_metric_nor_blocks(monkeypatch):
     assert score_draws(runs[2:], ratio, draws=25, seed=7)[0] == pytest.approx(draws[2])
     wider = [np.hstack([run, run**2, run]) for run in runs]
     assert score_draws(wider, ratio, draws=25, seed=7) == pytest.approx(draws)
-    monkeypatch.setattr("toolkit.stats.bootstrap._MAX_BLOCK_CELLS", 160)
+    monkeypatch.setattr("toolkit.stats.draws._MAX_BLOCK_CELLS", 160)
     assert score_draws(runs, ratio, draws=25, seed=7) == pytest.approx(draws)
     assert score_draws(runs, ratio, draws=11, seed=7) == pytest.approx(draws[:, :11])
     assert not np.allclose(score_draws(runs, ratio, draws=25, seed=8), draws)
@@ -128,11 +130,14 @@ def test_draws_and_p_value_equal_sacrebleu(metric, changed):
 
 
 def test_p_value_by_hand():
-    # Mean 1; distances 1.5, 0.5, 0.5, 1.5: two at least 1 from it, three of five with the added.
+    # Distances from 1 are 1.5, 0.5, 0.5, 1.5: two at least 1, three of five with the added.
     draws = np.array([-0.5, 0.5, 1.5, 2.5])
     assert bootstrap_p_value(draws, 1.0) == pytest.approx(3 / 5)
-    assert bootstrap_p_value(draws, -1.0) == pytest.approx(3 / 5)
-    assert bootstrap_p_value(draws, 2.0) == pytest.approx(1 / 5)
+    assert bootstrap_p_value(-draws, -1.0) == pytest.approx(3 / 5)
+    assert bootstrap_p_value(draws + 1, 2.0) == pytest.approx(1 / 5)
+    # A draw exactly at zero is as far from the difference as this is from zero, rounded or not.
+    assert bootstrap_p_value(np.array([0.0, 0.1, 0.1, 0.1]), 0.1) == pytest.approx(2 / 5)
+    assert bootstrap_p_value(np.array([0.3 - 0.1, 0.1, 0.1]), 0.1) == pytest.approx(2 / 4)
     # Sizes 0.5, 0.5, 1.5, 2.5 have the mean 1.25: only the last is more than 1 above it.
     assert sacrebleu_p_value(draws, 1.0) == pytest.approx(2 / 5)
 
@@ -163,9 +168,9 @@ def test_bootstrap_interval_and_standard_error():
 
 
 def test_difference_interval_by_hand():
-    # Of 199 draws -99 to 99, p < 0.05 allows at most 8 at least as far out: -99..-96 and 96..99.
-    # So 95 stays possible: the ninth largest distance.
-    draws = np.arange(-99.0, 100.0)
+    # Of 199 draws 10 - 99 to 10 + 99, p < 0.05 allows at most 8 at least as far out: those 96 to 99
+    # away. So 95 stays possible: the ninth largest distance.
+    draws = np.arange(-89.0, 110.0)
     interval, standard_error = difference_interval(draws, 10.0)
     assert (interval.low, interval.high) == (-85.0, 105.0)
     assert interval.method == "centred bootstrap 95%"
@@ -205,3 +210,70 @@ def test_examples_needed_at_the_ends():
     for n, error in ((0, 0.1), (5, -0.1), (5, math.nan), (5, math.inf)):
         with pytest.raises(ValueError, match="standard error"):
             examples_needed_bootstrap(n, 0.1, error)
+
+
+def few_differ(examples=300, first_alone=9, second_alone=2):
+    """Two runs that are right everywhere but where they differ; statistics of their shares."""
+    first, second = np.ones(examples), np.ones(examples)
+    second[:first_alone] = 0
+    first[first_alone : first_alone + second_alone] = 0
+    return [np.stack([right, np.ones(examples)], axis=-1) for right in (first, second)]
+
+
+def exact_bootstrap_p(examples, first_alone, second_alone):
+    """All that a bootstrap can draw: how many of either kind are in a sample (multinomial)."""
+    difference = first_alone - second_alone
+    shares = [first_alone / examples, second_alone / examples]
+    pairs = [(i, j) for i in range(61) for j in range(61)]
+    chances = multinomial.pmf(
+        [[i, j, examples - i - j] for i, j in pairs], examples, [*shares, 1 - sum(shares)]
+    )
+    far = [abs(i - j - difference) >= difference for i, j in pairs]
+    return float(chances[far].sum())
+
+
+def test_p_value_where_few_examples_differ_is_that_of_all_possible_samples():
+    first, second = few_differ()
+    exact = exact_bootstrap_p(300, 9, 2)
+    assert 0.04 < exact < 0.06  # around the mean of the draws it was 0.032 or 0.038 by chance
+    for seed in range(3):
+        draws = np.subtract(*score_draws([first, second], ratio, draws=4000, seed=seed))
+        found = bootstrap_p_value(draws, 7 / 300)
+        assert found == pytest.approx(exact, abs=4 * p_value_error(exact, 4000))
+        # The interval says the same, to the end that is exactly zero.
+        interval, _ = difference_interval(draws, 7 / 300)
+        assert interval.excludes_zero() == (found < 0.05)
+
+
+def test_many_draws_leave_little_to_chance():
+    first, second = few_differ()
+    exact = exact_bootstrap_p(300, 9, 2)
+    found = [
+        bootstrap_p_value(
+            difference_draws([first], [second], ratio, draws=100_000, seed=seed), 7 / 300
+        )
+        for seed in range(6)
+    ]
+    assert np.ptp(found) < 0.005
+    assert found == pytest.approx([exact] * 6, abs=4 * p_value_error(exact, 100_000))
+    assert np.std(found, ddof=1) < 3 * p_value_error(exact, 100_000)
+
+
+@pytest.mark.parametrize("kinds", [3, 400])
+def test_many_draws_have_the_distribution_of_score_draws(kinds):
+    """Means over two runs against one; few kinds of examples are drawn by kind, many one by one."""
+    generator = np.random.default_rng(3)
+    table = generator.gamma(2.0, size=(kinds, 3, 2))[generator.integers(0, kinds, 400)]
+    runs = list(table.transpose(1, 0, 2))
+    clusters = np.arange(400) // 2 if kinds == 400 else None
+    found = difference_draws(runs[:2], runs[2:], ratio, clusters=clusters, draws=4000, seed=5)
+    plain = score_draws(runs, ratio, clusters=clusters, draws=4000)
+    expected = plain[:2].mean(axis=0) - plain[2]
+    assert found.shape == (4000,)
+    assert ks_2samp(found, expected).pvalue > 0.01
+
+
+def test_monte_carlo_error_of_a_p_value():
+    assert p_value_error(0.05, 10_000) == pytest.approx(math.sqrt(0.05 * 0.95 / 10_000))
+    with pytest.raises(ValueError, match="0 draws"):
+        p_value_error(0.05, 0)

@@ -60,7 +60,7 @@ def test_bootstrap_is_paired_and_repeatable():
 
 
 def test_bootstrap_in_blocks_gives_as_many_draws(monkeypatch):
-    monkeypatch.setattr("toolkit.stats.bootstrap._MAX_BLOCK_CELLS", 20)
+    monkeypatch.setattr("toolkit.stats.draws._MAX_BLOCK_CELLS", 20)
     labels = np.array([0, 1] * 50)
     scores = macro_f1_draws(labels, (1 - labels)[np.newaxis], 2, draws=23)
     assert scores.shape == (1, 23)

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from toolkit.stats import compare_seeds, compare_seeds_and_examples, score_draws
+from toolkit.stats import (
+    compare_paired_seeds,
+    compare_paired_seeds_and_examples,
+    compare_seeds,
+    compare_seeds_and_examples,
+    score_draws,
+)
 
 N = 300
 
@@ -93,3 +99,41 @@ def test_refuses_draws_of_other_runs():
         compare_seeds_and_examples([0.5, 0.6], [0.5, 0.6], np.ones((3, 9)), np.ones((2, 9)))
     with pytest.raises(ValueError, match="at least two seeds"):
         compare_seeds_and_examples([0.5], [0.5, 0.6], np.ones((1, 9)), np.ones((2, 9)))
+
+
+def test_pairs_of_one_seed_are_compared_by_their_differences():
+    """What the seed does to both is no part of the difference; the variance of both by hand."""
+    generator = np.random.default_rng(4)
+    shared = runs(4, generator, seed_effect=0.1, noise=0.3)
+    first = shared + generator.normal(0, 0.1, shared.shape) + generator.normal(0, 0.01, (4, 1))
+    second = shared + generator.normal(0, 0.1, shared.shape)
+    differences = first - second
+    compared = compare_paired_seeds_and_examples(
+        differences.mean(1).tolist(), draws_of(first) - draws_of(second)
+    )
+    of_seeds = differences.mean(1).var(ddof=1) / 4
+    of_examples = differences.mean(0).var(ddof=1) / N
+    apart = (
+        differences - differences.mean(0) - differences.mean(1, keepdims=True) + differences.mean()
+    )
+    interaction = (apart**2).sum() / (3 * (N - 1) * 4 * N)
+    variance = max(of_seeds + of_examples - interaction, of_seeds, of_examples)
+    assert compared.difference == pytest.approx(differences.mean())
+    assert compared.standard_error == pytest.approx(math.sqrt(variance), rel=0.02)
+    freedom = variance**2 / (of_seeds**2 / 3)
+    assert compared.degrees_of_freedom == pytest.approx(freedom, rel=0.08)
+    unpaired = compare_seeds_and_examples(
+        first.mean(1).tolist(), second.mean(1).tolist(), draws_of(first, 500), draws_of(second, 500)
+    )
+    assert compared.standard_error < 0.3 * unpaired.standard_error
+    assert compared.interval.method.startswith("t over 4 pairs of one seed and bootstrap over")
+
+
+def test_pairs_that_never_differ():
+    draws = np.zeros((3, 10))
+    compared = compare_paired_seeds_and_examples([0.0, 0.0, 0.0], draws)
+    assert (compared.p_value, compared.interval.low, compared.interval.high) == (1.0, 0.0, 0.0)
+    with pytest.raises(ValueError, match="nothing to test over seeds"):
+        compare_paired_seeds([0.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match="draws of 2 pairs of runs for 3 differences"):
+        compare_paired_seeds_and_examples([0.0, 0.1, 0.2], draws[:2])

@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import ttest_1samp, ttest_ind
+from scipy.stats import ttest_1samp, ttest_ind, ttest_rel
 from statsmodels.stats.power import TTestIndPower, TTestPower
 
-from toolkit.stats import compare_seeds, nested_draws, seed_interval, seeds_needed
+from toolkit.stats import (
+    compare_paired_seeds,
+    compare_seeds,
+    nested_draws,
+    paired_seeds_needed,
+    seed_interval,
+    seeds_needed,
+)
 
 scores = st.lists(st.integers(0, 1000).map(lambda k: k / 1000), min_size=2, max_size=8)
 
@@ -118,3 +125,27 @@ def test_seeds_needed_at_the_ends():
     assert many == pytest.approx(2 * 0.5 * 7.848879 / 1e-6, rel=1e-6)
     with pytest.raises(ValueError, match="neither method varies"):
         seeds_needed([0.5, 0.5], [0.6, 0.6])
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=2, max_size=8))
+def test_comparison_of_pairs_equals_the_paired_test_of_scipy(pairs):
+    first, second = np.array(pairs).T / 1000
+    differences = (first - second).tolist()
+    assume(np.ptp(differences) > 1e-9)
+    compared = compare_paired_seeds(differences)
+    expected = ttest_rel(first, second)
+    interval = expected.confidence_interval(0.95)
+    assert compared.p_value == pytest.approx(expected.pvalue)
+    assert compared.degrees_of_freedom == expected.df
+    assert (compared.interval.low, compared.interval.high) == pytest.approx(
+        (interval.low, interval.high), abs=1e-12
+    )
+    assert compared.interval.method == f"paired t over {len(pairs)} seeds 95%"
+
+
+@pytest.mark.parametrize("effect", [0.3, 1.2])
+def test_seeds_needed_of_pairs_equal_statsmodels(effect):
+    differences = np.array([-1.0, 0.0, 1.0]) + effect
+    expected = TTestPower().solve_power(effect_size=effect, alpha=0.05, power=0.8)
+    assert paired_seeds_needed(differences.tolist()) == math.ceil(expected)
+    assert paired_seeds_needed([-1.0, 0.0, 1.0]) is None

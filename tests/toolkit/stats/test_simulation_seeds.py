@@ -5,6 +5,7 @@ As in test_simulation.py: a fixed seed, 2,000 simulations, 2,000 draws; coverage
 
 - t interval and Welch's test: 3, 5, 10 seeds, normal scores, equal and unequal variances, one
   method without any.
+- twins, compared seed by seed: n 200, 500; 3, 5, 10 seeds; the kinds of `TWINS`.
 - seeds and examples: n 200, 500; 3, 4, 5, 10 seeds; the kinds of `rejections`. The default run
   takes one of these cells, `-m slow` the others.
 """
@@ -16,6 +17,7 @@ import pytest
 
 from toolkit.stats import (
     bootstrap_p_value,
+    compare_paired_seeds_and_examples,
     compare_seeds,
     compare_seeds_and_examples,
     nested_draws,
@@ -154,3 +156,67 @@ def test_a_win_must_survive_other_seeds_and_other_examples(n, seeds, kind):
 )
 def test_what_does_not_hold_its_level(test, n, seeds, kind, low, high):
     assert low < rejections(n, seeds, *KINDS[kind])[test] < high
+
+
+def twin_rejections(n, seeds, together, apart):
+    """How often twins are told apart, whose runs with one seed share most of what the seed does.
+
+    An example is right where a sum of normal effects is positive: the example's own (1.5), and of
+    each seed, on all examples and on this one, what both twins share and what each has alone.
+
+    Args:
+        together: the two effects of a seed that twins share; they say nothing of a difference.
+        apart: the two that each has of its own.
+    """
+    generator = np.random.default_rng(22)
+    paired, unpaired = [], []
+    for _ in range(SIMULATIONS // AT_ONCE):
+        shape = (AT_ONCE, seeds, n)
+        shared = (
+            1.4
+            + generator.normal(0, 1.5, (AT_ONCE, 1, n))
+            + generator.normal(0, together[0], (AT_ONCE, seeds, 1))
+            + generator.normal(0, together[1], shape)
+        )
+        right = [
+            shared + generator.normal(0, apart[0], (AT_ONCE, seeds, 1))
+            + generator.normal(0, apart[1], shape) > 0
+            for _ in range(2)
+        ]  # fmt: skip
+        draws = [_accuracy_draws(method) for method in right]
+        scores = [method.mean(axis=-1) for method in right]
+        for one in range(AT_ONCE):
+            paired.append(
+                compare_paired_seeds_and_examples(
+                    (scores[0][one] - scores[1][one]).tolist(), draws[0][one] - draws[1][one]
+                ).p_value
+            )
+            unpaired.append(
+                compare_seeds_and_examples(
+                    *(values[one].tolist() for values in scores), *(drawn[one] for drawn in draws)
+                ).p_value
+            )
+    return [float(np.mean(np.array(p_values) < 0.05)) for p_values in (paired, unpaired)]
+
+
+TWINS = {
+    "rounding only": ((0.3, 0.5), (0, 0.02)),
+    "dropout": ((0.3, 0.3), (0, 0.4)),
+    "seeds apart, too": ((0.2, 0.3), (0.1, 0.3)),
+    "nothing in common": ((0, 0), (0.2, 0.5)),
+}
+
+
+@pytest.mark.parametrize(
+    ("n", "seeds", "kind"),
+    [
+        pytest.param(n, seeds, kind, marks=[] if (n, seeds, kind) == (200, 3, "dropout")
+                     else pytest.mark.slow)
+        for n in (200, 500) for seeds in (3, 5, 10) for kind in TWINS
+    ],
+)  # fmt: skip
+def test_twins_that_are_equal_are_seldom_told_apart(n, seeds, kind):
+    paired, unpaired = twin_rejections(n, seeds, *TWINS[kind])
+    assert paired <= 0.05 + SLACK
+    if kind == "dropout":  # without pairs what both share hides what tells them apart
+        assert unpaired < 0.01
