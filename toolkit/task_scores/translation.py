@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,12 @@ from toolkit.task_scores.predictions import (
     read_table,
     stacked,
 )
-from toolkit.task_scores.text_statistics import SentenceStatistics, bleu_of_sums, chrf_of_sums
+from toolkit.task_scores.text_statistics import (
+    BleuStatistics,
+    ChrfStatistics,
+    bleu_of_sums,
+    chrf_of_sums,
+)
 from toolkit.task_scores.view import TaskView, length_breakdown
 from toolkit.text_metrics import bleu_tokenizer, matches
 
@@ -112,14 +116,12 @@ def _sentence_counts(
 ) -> dict[str, list[NDArray[np.float64]]]:
     """Of each measure of sacrebleu and each run [sentences, k]."""
     tokenize = bleu_tokenizer(language)
-    count_bleu = SentenceStatistics(partial(metrics.BLEU, tokenize=tokenize), references)
-    count_chrf = SentenceStatistics(metrics.CHRF, references)
+    count_bleu = BleuStatistics(metrics.BLEU(tokenize=tokenize), references)
+    count_chrf = ChrfStatistics(references)
     bleu = [count_bleu(texts) for texts in hypotheses]
     lowercase = bleu
     if any(text != text.lower() for texts in (references, *hypotheses) for text in texts):
-        count = SentenceStatistics(
-            partial(metrics.BLEU, tokenize=tokenize, lowercase=True), references
-        )
+        count = BleuStatistics(metrics.BLEU(tokenize=tokenize, lowercase=True), references)
         lowercase = [count(texts) for texts in hypotheses]
     return {
         BLEU.key: bleu,

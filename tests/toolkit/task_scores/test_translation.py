@@ -15,7 +15,12 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from toolkit.errors import UserError
 from toolkit.task_scores.predictions import Predictions, objects
-from toolkit.task_scores.text_statistics import SentenceStatistics, bleu_of_sums, chrf_of_sums
+from toolkit.task_scores.text_statistics import (
+    BleuStatistics,
+    ChrfStatistics,
+    bleu_of_sums,
+    chrf_of_sums,
+)
 from toolkit.task_scores.translation import read, view
 from toolkit.text_metrics import bleu, chrf, exact_match
 
@@ -64,18 +69,47 @@ def test_sums_give_the_scores_that_a_summary_records(
             assert value == pytest.approx(expected, rel=1e-9, abs=1e-12), measure.key
 
 
-@pytest.mark.parametrize("make", [BLEU, CHRF])
-def test_sentence_statistics_are_sacrebleus(make: Any) -> None:
-    references = ["the cat sat on the mat.", "a dog", "", "yes, it is."]
-    hypotheses = ["the cat sat on a mat.", "a dog", "no", "it is."]
-    counts = SentenceStatistics(make, references)(hypotheses)
-    metric = make()
+def odd_texts(number: int) -> tuple[list[str], list[str]]:
+    """Short texts of few characters, so that n-grams repeat, with what is lost at the ends."""
+    generator = np.random.default_rng(number)
+    characters = list("ab aA 是是不了。，.,1")
+    lengths = generator.integers(0, 14, (2, number))
+    hypotheses, references = (
+        ["".join(generator.choice(characters, length)) for length in row] for row in lengths
+    )
+    whole = ["the cat sat on the mat.", "yes, it is.", "", "  ", "no", "𠀀 字"]
+    return [*hypotheses, *whole], [*references, *whole[:3], "x", "", "𠀀字"]
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+@pytest.mark.parametrize("tokenize", ["13a", "zh", "char"])
+def test_bleu_statistics_are_sacrebleus(tokenize: str, lowercase: bool) -> None:
+    hypotheses, references = odd_texts(400)
+    metric = BLEU(tokenize=tokenize, lowercase=lowercase)
+    counts = BleuStatistics(metric, references)(hypotheses)
     for row, (text, reference) in enumerate(zip(hypotheses, references, strict=True)):
         assert metric._extract_corpus_statistics([text], [[reference]]) == [counts[row].tolist()]
-    score = {BLEU: bleu_of_sums, CHRF: chrf_of_sums}[make]
     expected = metric.corpus_score(hypotheses, [references]).score
-    assert float(score(counts.sum(0))) == pytest.approx(expected, rel=1e-12)
+    assert float(bleu_of_sums(counts.sum(0))) == pytest.approx(expected, rel=1e-12)
     assert 0 < expected < 100
+
+
+def test_chrf_statistics_are_sacrebleus() -> None:
+    hypotheses, references = odd_texts(400)
+    counts = ChrfStatistics(references)(hypotheses)
+    metric = CHRF()
+    for row, (text, reference) in enumerate(zip(hypotheses, references, strict=True)):
+        assert metric._extract_corpus_statistics([text], [[reference]]) == [counts[row].tolist()]
+    expected = metric.corpus_score(hypotheses, [references]).score
+    assert float(chrf_of_sums(counts.sum(0))) == pytest.approx(expected, rel=1e-12)
+    assert 0 < expected < 100
+
+
+def test_statistics_of_nothing() -> None:
+    for statistics in (BleuStatistics(BLEU(), ["", ""]), ChrfStatistics(["", ""])):
+        counts = statistics(["", "a b"])
+        assert counts[0].tolist() == [0.0] * counts.shape[1]
+        assert counts[1].sum() == (2 + 2 + 1 if counts.shape[1] == 10 else 0)
 
 
 def bleu_counts(generator: np.random.Generator) -> list[int]:
