@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from toolkit.comparison.saved_run import SavedRun
+from toolkit.comparison.saved_run import RunNotFinite, SavedRun
 from toolkit.errors import UserError
 from toolkit.task_scores.measures import Measure
 from toolkit.task_scores.predictions import Predictions
@@ -18,6 +18,7 @@ from toolkit.task_scores.view import TaskView
 # checked through the example ids, and the library's version says nothing about the definition.
 _FREE_SIGNATURE_FIELDS = ("n:", "sentences:", "entities:", "documents:", "scikit-learn:")
 _ROUNDING = 1e-9
+_SHOWN_LABELS = 10
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ def align(runs: Sequence[SavedRun], force: bool = False) -> AlignedRuns:
         UserError: every reason against the comparison. With `force` the comparison is made on the
             examples all runs share and the reasons are kept; what makes it meaningless (no common
             example, other labels, another truth for the same example, another task, a value that
-            is not a number) is refused even then.
+            is not a number: `RunNotFinite`) is refused even then.
     """
     first = runs[0]
     _refuse_what_cannot_be_forced(runs)
@@ -92,11 +93,17 @@ def _refuse_what_cannot_be_forced(runs: Sequence[SavedRun]) -> None:
                 f"{run.folder} solves the task {run.task!r}, {first.folder} the task "
                 f"{first.task!r}: their results have no common measure."
             )
-        if set(run.label_names or ()) != set(first.label_names or ()):
+        ours, theirs = set(first.label_names or ()), set(run.label_names or ())
+        if ours != theirs:
+            alone = [
+                f"only {folder} has {', '.join(sorted(names)[:_SHOWN_LABELS])}"
+                + (f" and {len(names) - _SHOWN_LABELS} more" * (len(names) > _SHOWN_LABELS))
+                for folder, names in ((run.folder, theirs - ours), (first.folder, ours - theirs))
+                if names
+            ]
             raise UserError(
-                f"{run.folder} has the labels {run.label_names}, {first.folder} has "
-                f"{first.label_names}. Labels are matched by name, and these names differ: give "
-                "the same label names to both runs."
+                f"{run.folder} and {first.folder} have different labels: {'; '.join(alone)}. "
+                "Labels are matched by name: give the same label names to both runs."
             )
 
 
@@ -242,10 +249,11 @@ def _refuse_what_is_no_number(view: TaskView, run: SavedRun) -> None:
         return
     number = value["value"]
     if not isinstance(number, int | float) or not math.isfinite(number):
-        raise UserError(
+        raise RunNotFinite(
+            run,
             f"{run.folder / 'summary.json'}: {run.split}.{measure.key} is {number!r}, not a "
             "number. The run has failed (NaN or no examples): look at its metrics.jsonl, or leave "
-            "it out."
+            "it out.",
         )
 
 

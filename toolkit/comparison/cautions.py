@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from toolkit.comparison.differences import SEEDS_TO_TEST
 from toolkit.comparison.methods import Method
-from toolkit.comparison.pairs import SEEDS_TO_TEST, answers_alike
+from toolkit.comparison.pairs import answers_alike
 from toolkit.comparison.saved_run import SavedRun
 from toolkit.task_scores.view import TaskView
 
@@ -32,10 +33,19 @@ def _outside(methods: Sequence[Method]) -> list[str]:
     if not names:
         return []
     are = "is a file" if len(names) == 1 else "are files"
-    return [
+    cautions = [
         f"{', '.join(names)} {are} of predictions for the same examples. On what the system was "
         "trained, how it was chosen and whether it has seen these examples is not known."
     ]
+    for method in methods:
+        ids = method.runs[0].section("data").get("label_ids")
+        if is_outside(method.runs[0]) and ids:
+            listed = ", ".join(f"{number} = {name}" for number, name in ids.items())
+            cautions.append(
+                f"{method.title} gives labels by number; they were read as {listed}. If its "
+                "numbers mean something else, its values are wrong."
+            )
+    return cautions
 
 
 def _versions(runs: Sequence[SavedRun]) -> list[str]:

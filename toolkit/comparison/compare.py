@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from toolkit import stats
-from toolkit.comparison.alignment import AlignedRuns, align
+from toolkit.comparison.alignment import AlignedRuns
 from toolkit.comparison.cautions import cautions_about, same_machine, same_padding
 from toolkit.comparison.learning_curve import CurveSeries, curve_cautions, curve_series
-from toolkit.comparison.methods import Method, group_into_methods
-from toolkit.comparison.outside import load_outside
+from toolkit.comparison.loading import Given, LeftOut, align_runs, load_runs
+from toolkit.comparison.methods import Method, group_into_methods, leave_out_repeats
 from toolkit.comparison.pairs import Pair, all_pairs, answers_alike, pair_of
-from toolkit.comparison.saved_run import SavedRun, load_run
+from toolkit.comparison.saved_run import SavedRun
 from toolkit.comparison.scores import Scores, score_runs
 from toolkit.comparison.training_log import TrainingLog, read_training_log
 from toolkit.errors import UserError
@@ -64,7 +64,8 @@ class Comparison:
 
     `aligned` holds all compared runs on the same examples; a method's `places` say which are its
     own. `forced` are the reasons that a forced comparison overrode, `cautions` what a reader must
-    know. `target` is the validation value that times are taken to, where one was asked for.
+    know, `left_out` the runs whose values are no numbers. `target` is the validation value that
+    times are taken to, where one was asked for.
     """
 
     rows: list[Row]
@@ -76,6 +77,7 @@ class Comparison:
     bootstrap_draws: int
     bootstrap_seed: int
     target: float | None = None
+    left_out: list[LeftOut] = field(default_factory=list)
 
     @property
     def n(self) -> int:
@@ -144,8 +146,8 @@ class Comparison:
 
 
 def compare_runs(
-    paths: Sequence[str | Path],
-    learning_curve: Sequence[str | Path] = (),
+    paths: Sequence[Given],
+    learning_curve: Sequence[Given] = (),
     force: bool = False,
     draws: int = stats.BOOTSTRAP_DRAWS,
     seed: int = 0,
@@ -153,11 +155,13 @@ def compare_runs(
     methods: Mapping[Path, str] | None = None,
     predictions: Mapping[str, Path] | None = None,
     target: float | None = None,
+    leave_out: bool | None = None,
 ) -> Comparison:
     """Compare two or more methods that were tested on the same examples.
 
     Args:
-        paths: run directories. Runs that differ by their seed only are one method.
+        paths: run directories, or runs that have been read. Runs that differ by their seed only are
+            one method; of repeats of one run the newest counts.
         learning_curve: further runs of the same methods with other numbers of training examples;
             they appear in the learning curve only, with the compared runs as one point each.
         force: compare what cannot be compared fairly (see `toolkit.comparison.alignment.align`).
@@ -166,87 +170,58 @@ def compare_runs(
         methods: the name of the method a run is a seed of, by folder, where that is known.
         predictions: files with the predictions of other systems, by title.
         target: validation value of the selecting metric to take times to.
+        leave_out: compare without the runs that have a value which is NaN or infinite, instead of
+            refusing; None: where `force` is given, whose reasons then name them.
 
     Raises:
         UserError: a run cannot be read, the comparison would be unfair, or there is less than two
             methods.
     """
+    go_on = force if leave_out is None else leave_out
     with working("reading the runs"):
-        compared, others = _load(paths, learning_curve, titles or {}, predictions or {})
+        runs = load_runs(paths, learning_curve, titles or {}, predictions or {}, go_on)
     by_folder = {folder.resolve(): name for folder, name in (methods or {}).items()}
-    groups, notes = group_into_methods(compared, by_folder)
-    if len(groups) < 2:
-        raise UserError(
-            "A comparison needs at least two methods; the given runs are seeds of one: "
-            + ", ".join(str(run.folder) for run in compared)
-        )
-    with working(f"comparing {len(compared) + len(others)} runs"):
-        aligned = align([*compared, *others], force)
-        scores = score_runs(aligned.view, len(compared) + len(others), draws, seed)
-    ordered = _best_first(groups, scores[aligned.view.primary.key])
-    pairs = all_pairs(ordered, scores, aligned.view)
+    compared, repeats = leave_out_repeats(runs.compared, by_folder)
+    runs = replace(runs, compared=compared)
+    with working(f"comparing {len(runs.compared) + len(runs.others)} runs"):
+        runs, aligned = align_runs(runs, force, go_on)
+        groups, notes = group_into_methods(runs.compared, by_folder)
+        if len(groups) < 2:
+            raise UserError(
+                "A comparison needs at least two methods; the given runs are seeds of one: "
+                + ", ".join(str(run.folder) for run in runs.compared)
+            )
+        scores = score_runs(aligned.view, len(runs.compared) + len(runs.others), draws, seed)
+        deciding = scores[aligned.view.primary.key]
+        ordered = _best_first(groups, deciding)
+        pairs = all_pairs(ordered, scores, aligned.view, seed)
     rows = [_row(place, ordered, scores, pairs, aligned.view) for place in range(len(ordered))]
+    forced = list(aligned.reasons)
+    if leave_out is None:
+        forced += [f"{found.folder} is left out: {found.reason}" for found in runs.left_out]
     return Comparison(
         rows=rows,
         pairs=pairs,
         aligned=aligned,
-        curve=curve_series(ordered, others, scores[aligned.view.primary.key], aligned.view),
-        forced=aligned.reasons,
+        curve=curve_series(ordered, runs.others, deciding, aligned.view),
+        forced=forced,
         cautions=[
             *aligned.notes,
+            *repeats,
             *notes,
             *cautions_about(ordered, aligned.view),
-            *curve_cautions(ordered, others),
+            *curve_cautions(ordered, runs.others),
         ],
         bootstrap_draws=draws,
         bootstrap_seed=seed,
         target=target,
+        left_out=runs.left_out,
     )
-
-
-def _load(
-    paths: Sequence[str | Path],
-    learning_curve: Sequence[str | Path],
-    titles: Mapping[Path, str],
-    predictions: Mapping[str, Path],
-) -> tuple[list[SavedRun], list[SavedRun]]:
-    """The runs to be compared, and further ones of the learning curve, under their titles."""
-    folders = _distinct(paths)
-    if not folders or len(folders) + len(predictions) < 2:
-        raise UserError(
-            f"A comparison needs at least two runs, or one and a file of predictions; found "
-            f"{len(folders)} run directories and {len(predictions)} files."
-        )
-    given = {folder.resolve(): title for folder, title in titles.items()}
-    compared = [_titled(load_run(folder), given) for folder in folders]
-    compared += [load_outside(path, title, compared[0]) for title, path in predictions.items()]
-    already = {folder.resolve() for folder in folders}
-    others = [
-        _titled(load_run(folder), given)
-        for folder in _distinct(learning_curve, allow_repeats=True)
-        if folder.resolve() not in already
-    ]
-    return compared, others
-
-
-def _distinct(paths: Sequence[str | Path], allow_repeats: bool = False) -> list[Path]:
-    seen: dict[Path, Path] = {}
-    for path in map(Path, paths):
-        if path.resolve() in seen and not allow_repeats:
-            raise UserError(f"The run {path} was given twice; a run cannot be its own rival.")
-        seen.setdefault(path.resolve(), path)
-    return list(seen.values())
-
-
-def _titled(run: SavedRun, titles: Mapping[Path, str]) -> SavedRun:
-    """The run under the title that the caller gave it, else under its own."""
-    title = titles.get(run.folder.resolve(), run.title)
-    return replace(run, summary=run.summary | {"title": title})
 
 
 def _best_first(methods: Sequence[Method], scores: Scores) -> list[Method]:
     sign = 1 if scores.measure.higher_is_better else -1
-    values = [sign * float(scores.values[method.places].mean()) for method in methods]
+    values = [sign * float(method.mean(scores.values)) for method in methods]
     return [methods[place] for place in np.argsort(-np.array(values), kind="stable")]
 
 

@@ -90,8 +90,8 @@ def _add(
 ) -> None:
     if run.train_examples is None:
         raise UserError(
-            f"{run.folder / 'summary.json'} has no data.train_examples, so the run has no place on "
-            "a learning curve."
+            f"{run.folder / 'summary.json'} has no data.train_examples (of a language model, "
+            "data.train_documents), so the run has no place on a learning curve."
         )
     here = points.setdefault(run.train_examples, [])
     twin = next((other for other, _ in here if other.seed == run.seed), None)

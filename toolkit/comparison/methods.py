@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from toolkit.comparison.saved_run import SavedRun
 
 # Settings that name or show a run, or say what to set it beside, but change nothing it computes.
 NAMES = ("run_id", "output_dir", "title", "tracker", "published")
 _MOST_DIFFERENCES = 3
+_IMPLEMENTATION = "implementation"
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,43 @@ class Method:
         """One per run; None where a run has none."""
         return [run.seed for run in self.runs]
 
+    def mean(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Mean over its runs of values of all runs [runs, ...]."""
+        mean: NDArray[np.float64] = values[self.places].mean(axis=0)
+        return mean
+
+
+def leave_out_repeats(
+    runs: Sequence[SavedRun], given: Mapping[Path, str] | None = None
+) -> tuple[list[SavedRun], list[str]]:
+    """Of runs with one method and one seed the newest complete one, and notes about the others.
+
+    A repeated run is no second seed, and a mean over seeds must not count one of them twice. Where
+    there is nothing but one run and its repeats, these are what is to be compared: all are left.
+
+    Args:
+        given: as for `group_into_methods`.
+    """
+    groups = _groups(runs, given or {})
+    if len(groups) == 1 and len({run.seed for run in runs}) == 1:
+        return list(runs), []
+    left_out, notes = set(), []
+    for places in groups:
+        by_seed: dict[int | None, list[int]] = {}
+        for place in places:
+            by_seed.setdefault(runs[place].seed, []).append(place)
+        for seed, same in by_seed.items():
+            if len(same) > 1:
+                newest = max(same, key=lambda place: runs[place].recency)
+                others = [place for place in same if place != newest]
+                left_out.update(others)
+                listed = ", ".join(str(runs[place].folder) for place in others)
+                notes.append(
+                    f"{runs[newest].title}, seed {seed}, was run {len(same)} times with the same "
+                    f"settings. Compared is the newest, {runs[newest].folder}; left out: {listed}."
+                )
+    return [run for place, run in enumerate(runs) if place not in left_out], notes
+
 
 def group_into_methods(
     runs: Sequence[SavedRun], given: Mapping[Path, str] | None = None
@@ -40,16 +81,10 @@ def group_into_methods(
 
     `given` names the method of a run by its folder (resolved). Other runs belong together when they
     have the same recipe, settings and data and differ by their seed. Two runs with one seed are no
-    two seeds: they stay apart.
+    two seeds: they stay apart (see `leave_out_repeats`), and so do such runs with other titles.
     """
-    given = given or {}
-    groups: dict[str, list[int]] = {}
-    for place, run in enumerate(runs):
-        name = given.get(run.folder.resolve())
-        key = _recognised_by(run, place) if name is None else f"given {name}"
-        groups.setdefault(key, []).append(place)
     kept, notes = [], []
-    for places in groups.values():
+    for places in _groups(runs, given or {}):
         seeds = [runs[place].seed for place in places]
         if len(set(seeds)) == len(seeds):
             kept.append(sorted(places, key=lambda place: runs[place].seed or 0))
@@ -68,19 +103,62 @@ def group_into_methods(
     return methods, notes
 
 
+def _groups(runs: Sequence[SavedRun], given: Mapping[Path, str]) -> list[list[int]]:
+    """Places of the runs of each method, in order of first appearance.
+
+    Runs with one seed that are called differently ("before" and "after" a change of the code) are
+    meant to be told apart: such a group is parted by title.
+    """
+    groups: dict[str, list[int]] = {}
+    for place, run in enumerate(runs):
+        name = given.get(run.folder.resolve())
+        key = _recognised_by(run, place) if name is None else f"given {name}"
+        groups.setdefault(key, []).append(place)
+    parted = []
+    for places in groups.values():
+        if len({runs[place].seed for place in places}) == len(places):
+            parted.append(places)
+            continue
+        by_title: dict[str, list[int]] = {}
+        for place in places:
+            by_title.setdefault(runs[place].title, []).append(place)
+        parted += by_title.values()
+    return sorted(parted)
+
+
+def implementation(run: SavedRun) -> str | None:
+    """ "scratch" for our classes, "hf" for HuggingFace's; None where a run does not say."""
+    value: str | None = run.config.get(_IMPLEMENTATION)
+    return value
+
+
+def are_twins(one: SavedRun, other: SavedRun) -> bool:
+    """Whether two runs differ in nothing but whose classes they use (and the seed).
+
+    With one seed they then start from the same weights and see the same batches in the same order.
+    """
+    if {implementation(one), implementation(other)} != {"scratch", "hf"}:
+        return False
+    recipe, others = one.summary.get("recipe"), other.summary.get("recipe")
+    without = ("seed", _IMPLEMENTATION)
+    same_data = one.data_hash("train") == other.data_hash("train")
+    return recipe == others and same_data and settings(one, *without) == settings(other, *without)
+
+
 def settings(run: SavedRun, *without: str) -> dict[str, Any]:
     """A run's settings as dotted names, apart from those that only name it."""
     return {
         name: value
-        for name, value in _leaves(run.config)
+        for name, value in leaves(run.config)
         if name.split(".")[0] not in NAMES and name not in without
     }
 
 
-def _leaves(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested settings one by one, under dotted names such as "train.epochs"."""
     for name, value in config.items():
         if isinstance(value, dict):
-            yield from _leaves(value, f"{prefix}{name}.")
+            yield from leaves(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolkit.config import read_yaml
 from toolkit.errors import UserError
-from toolkit.task_scores.predictions import Predictions
+from toolkit.task_scores.predictions import NotFinite, Predictions
 from toolkit.task_scores.tasks import TASKS
 
 SCHEMA_VERSION = 1
@@ -79,9 +79,17 @@ class SavedRun:
 
     @property
     def train_examples(self) -> int | None:
-        """Number of labelled examples the run was trained on."""
-        count = self.summary["data"].get("train_examples")
-        return None if count is None else int(count)
+        """Number of examples (of a language model, documents) the run was trained on."""
+        data = self.summary["data"]
+        counts = (data.get(f"train_{noun}") for noun in ("examples", "documents"))
+        return next((int(count) for count in counts if count is not None), None)
+
+    @property
+    def recency(self) -> tuple[bool, int, str]:
+        """Orders repeats of one run: complete ones last, and the one that ended last at the end."""
+        file = self.folder / "summary.json"
+        ended = file.stat().st_mtime_ns if file.is_file() else 0
+        return self.summary["status"] == "complete", ended, self.run_id
 
     @property
     def max_seconds(self) -> float | None:
@@ -101,11 +109,20 @@ class SavedRun:
         return hashes.get(split) if isinstance(hashes, dict) else None
 
 
+class RunNotFinite(NotFinite):
+    """What a run measured is NaN or infinite; `run` says which one."""
+
+    def __init__(self, run: SavedRun, message: str) -> None:
+        super().__init__(message)
+        self.run = run
+
+
 def load_run(folder: str | Path) -> SavedRun:
     """Read a run directory.
 
     Raises:
-        UserError: names the file, and where it can the row, that is wrong.
+        UserError: names the file, and where it can the row, that is wrong; `NotFinite` where
+            a value is NaN or infinite and the files are whole.
     """
     folder = Path(folder)
     if not folder.is_dir():

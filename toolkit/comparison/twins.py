@@ -6,12 +6,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit.comparison.compare import Comparison, Row
-from toolkit.comparison.methods import settings
+from toolkit.comparison.compare import Comparison
+from toolkit.comparison.methods import are_twins, implementation
 from toolkit.comparison.saved_run import SavedRun
 from toolkit.comparison.training_log import Point, TrainingLog, selection_metric
-
-_SETTING = "implementation"
 
 
 @dataclass(frozen=True)
@@ -78,22 +76,9 @@ def find_twins(comparison: Comparison) -> list[Twins]:
         _twins(comparison, i, j)
         for i, ours in enumerate(comparison.rows)
         for j, theirs in enumerate(comparison.rows)
-        if _implementation(ours) == "scratch"
-        and _implementation(theirs) == "hf"
-        and _alike(ours.run, theirs.run)
+        if implementation(ours.run) == "scratch" and are_twins(ours.run, theirs.run)
     ]
     return [twins for twins in found if twins.seeds]
-
-
-def _implementation(row: Row) -> str | None:
-    value: str | None = row.run.config.get(_SETTING)
-    return value
-
-
-def _alike(ours: SavedRun, theirs: SavedRun) -> bool:
-    same_recipe = ours.summary.get("recipe") == theirs.summary.get("recipe")
-    without = ("seed", _SETTING)
-    return same_recipe and settings(ours, *without) == settings(theirs, *without)
 
 
 def _twins(comparison: Comparison, first: int, second: int) -> Twins:

@@ -57,7 +57,11 @@ def needed(comparison: Comparison, pair: Pair) -> Needed:
     if over is not None and over.seeds is not None and over.seeds.p_value >= level:
         key = difference.measure.key
         ours, theirs = (comparison.rows[place].values[key] for place in (pair.first, pair.second))
-        seeds = stats.seeds_needed(ours, theirs, alpha=level, power=stats.POWER)
+        if over.paired:
+            apart = [one - other for one, other in zip(ours, theirs, strict=True)]
+            seeds = stats.paired_seeds_needed(apart, alpha=level, power=stats.POWER)
+        else:
+            seeds = stats.seeds_needed(ours, theirs, alpha=level, power=stats.POWER)
         if seeds is None or seeds > _MOST_SEEDS:
             return Needed(level, out_of_reach=True)
     lacks_both = over is not None and over.both.p_value >= level

@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from toolkit.errors import UserError
 from toolkit.stats import macro_f1_scores, macro_f1_statistics
 from toolkit.task_scores.measures import Measure, Unit, ratio
-from toolkit.task_scores.predictions import Predictions, objects, read_table, texts_of
+from toolkit.task_scores.predictions import (
+    NotFinite,
+    Predictions,
+    objects,
+    read_table,
+    texts_of,
+)
 from toolkit.task_scores.view import Breakdown, Classes, TaskView, length_breakdown
 
 ACCURACY = Measure("accuracy", "accuracy", Unit.SHARE, ratio, counts_right=True)
@@ -25,7 +31,8 @@ def read(path: Path, summary: dict[str, Any]) -> Predictions:
     """Read a predictions file; label ids become names, so that their order does not matter.
 
     Raises:
-        UserError: names file and row of what is wrong.
+        UserError: names file and row of what is wrong; `NotFinite` for probabilities that are no
+            numbers.
     """
     names = _label_names(summary, path.parent.parent / "summary.json")
     table = read_table(path, ("id", "label", "prediction"))
@@ -154,6 +161,13 @@ def _probabilities(table: pyarrow.Table, num_labels: int, path: Path) -> NDArray
         raise UserError(f"{path}, row {row}: {lengths[row]} probabilities for {num_labels} labels.")
     flat = pyarrow.compute.list_flatten(table["probabilities"]).to_numpy().astype(np.float64)
     values: NDArray[np.float64] = flat.reshape(-1, num_labels)
+    not_finite = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(not_finite) > 0:
+        row = int(not_finite[0])
+        raise NotFinite(
+            f"{path}, row {row}: 'probabilities' are {values[row].tolist()} "
+            f"({len(not_finite):,} rows are not finite). The run has failed; leave it out."
+        )
     outside = np.flatnonzero(~((values >= 0) & (values <= 1 + 1e-6)).all(axis=1))
     if len(outside) > 0:
         row = int(outside[0])

@@ -16,6 +16,10 @@ from numpy.typing import NDArray
 from toolkit.errors import UserError
 
 
+class NotFinite(UserError):  # noqa: N818  (it is what is wrong with a run)
+    """A value of a run is NaN or infinite: its training has failed, its files are whole."""
+
+
 @dataclass(frozen=True)
 class Predictions:
     """Answers to the examples of a test set, one entry per example, in the order of the file.
@@ -115,7 +119,7 @@ def numbers_of(table: pyarrow.Table, column: str, path: Path) -> NDArray[np.floa
     """A column of finite numbers.
 
     Raises:
-        UserError: it holds something else, or NaN or infinity; names the row.
+        UserError: it holds something else; `NotFinite` for NaN or infinity. Names the row.
     """
     kind = table.schema.field(column).type
     if not (pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind)):
@@ -124,7 +128,7 @@ def numbers_of(table: pyarrow.Table, column: str, path: Path) -> NDArray[np.floa
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong) > 0:
         row = int(wrong[0])
-        raise UserError(
+        raise NotFinite(
             f"{path}, row {row}: '{column}' is {values[row]} ({len(wrong):,} rows are not finite). "
             "A run whose losses are not finite cannot be compared."
         )

@@ -7,7 +7,9 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
 from toolkit.comparison.compare import compare_runs
+from toolkit.comparison.differences import MANY_DRAWS
 from toolkit.errors import UserError
+from toolkit.report import as_json, build_report
 
 N = 400
 LABELS = np.array([0, 1] * (N // 2))
@@ -122,6 +124,32 @@ def test_labels_in_another_order_are_matched_by_name(make_run):
     assert comparison.pairs[0].counts.only_second == 20
     assert comparison.view.classes.names == ["negative", "positive"]
     assert any("matched by name" in caution for caution in comparison.cautions)
+
+
+def test_three_labels_in_another_order_keep_their_meaning(make_run):
+    names, order = ["差", "中", "好"], ["好", "差", "中"]
+    labels = np.array([0, 1, 2] * 40)
+    predictions = np.where(np.arange(120) < 90, labels, (labels + 1) % 3)
+    number = np.array([order.index(name) for name in names])
+    a = make_run("A", labels, predictions, {"data": {"label_names": names}})
+    same = make_run("B", number[labels], number[predictions], {"data": {"label_names": order}})
+    comparison = compare_runs([a, same], draws=50)
+    assert [row.estimates["accuracy"].value for row in comparison.rows] == [0.75, 0.75]
+    pair = comparison.pairs[0]
+    assert (pair.counts.only_first, pair.counts.only_second, pair.counts.both_wrong) == (0, 0, 30)
+    first, second = comparison.view.classes.predictions
+    assert first.tolist() == second.tolist() == predictions.tolist()
+    expected = f1_score(labels, predictions, average="macro")
+    assert comparison.rows[1].estimates["macro_f1"].value == pytest.approx(expected)
+
+
+def test_label_sets_that_differ_are_refused_with_what_is_missing(make_run):
+    a = make_run("A", LABELS, answers(320))
+    more = {"data": {"label_names": ["negative", "neutral", "positive"]}}
+    b = make_run("B", LABELS * 2, answers(300) * 2, more)
+    for force in (False, True):
+        refused([a, b], f"only {b} has neutral.", "matched by name", force=force)
+        refused([b, a], f"only {b} has neutral.", force=force)
 
 
 def refused(runs, *parts, **options):
@@ -322,3 +350,60 @@ def test_a_point_of_another_setting_on_the_learning_curve_is_named(make_run):
         "The learning curve of A has a point with other settings (500 examples): "
         "train.learning_rate 0.2 instead of 0.1."
     )
+
+
+def test_documents_count_on_a_learning_curve_of_language_models(make_run):
+    def documents(number):
+        return {"train_examples": None, "train_documents": number}
+
+    model = {"model": {"name": "GPT-2"}}
+    main = [
+        make_run("A", LABELS, answers(320), model | {"data": documents(2000)}),
+        make_run("B", LABELS, answers(300)),
+    ]
+    more = make_run("A", LABELS, answers(280), model | {"data": documents(500)}, "A-500")
+    (series,) = compare_runs(main, learning_curve=[more], draws=50).curve
+    assert [point.train_examples for point in series.points] == [500, 2000]
+    assert [point.estimate.value for point in series.points] == [0.7, 0.8]
+
+
+def tagged(make_run, name, wrong):
+    """Sentences of one entity; it is missed in those given: F1, tested by the bootstrap."""
+    import pyarrow.parquet
+
+    sentences = 300
+    columns = {
+        "id": [str(row) for row in range(sentences)],
+        "tokens": [["小", "明"]] * sentences,
+        "gold": [["B-PER", "I-PER"]] * sentences,
+        "predicted": [["O", "O"] if row in wrong else ["B-PER", "I-PER"]
+                      for row in range(sentences)],
+    }  # fmt: skip
+    right = sentences - len(wrong)
+    measured = {"entity_f1": {"value": 2 * right / (right + sentences)}}
+    data = {"label_names": ["O", "B-PER", "I-PER"], "test_examples": sentences}
+    run = make_run(name, LABELS, answers(1), {"task": "token-classification", "data": data,
+                                              "test": measured})  # fmt: skip
+    pyarrow.parquet.write_table(pyarrow.table(columns), run / "predictions" / "test.parquet")
+    return run
+
+
+def test_a_p_value_near_the_level_does_not_depend_on_the_seed_of_the_draws(make_run):
+    runs = [tagged(make_run, "A", {0, 1}), tagged(make_run, "B", set(range(2, 11)))]
+    found = [compare_runs(runs, draws=2000, seed=seed).pairs[0] for seed in range(4)]
+    p_values = [pair.deciding.p_examples for pair in found]
+    assert np.ptp(p_values) < 0.005
+    assert {pair.deciding.draws for pair in found} == {MANY_DRAWS}
+    assert len({pair.significant for pair in found}) == 1
+    error = found[0].deciding.p_examples_error
+    assert error == pytest.approx(np.sqrt(p_values[0] * (1 - p_values[0]) / MANY_DRAWS))
+    for pair in found:
+        assert pair.deciding.interval.excludes_zero() == (pair.deciding.p_examples < 0.05)
+    # Far from the level the usual draws do.
+    far = compare_runs([runs[0], tagged(make_run, "C", set(range(2, 60)))], draws=2000).pairs[0]
+    assert far.deciding.draws == 2000
+    document = as_json(build_report(compare_runs(runs, draws=2000)))
+    (pair,) = document["pairs"]
+    assert pair["differences"]["entity_f1"]["draws"] == MANY_DRAWS
+    assert pair["differences"]["entity_f1"]["p_examples_monte_carlo_error"] < 0.001
+    assert any("100,000" in note for note in document["statistics"]["notes"])

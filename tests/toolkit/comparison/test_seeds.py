@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.stats import t, ttest_ind
+from scipy.stats import t, ttest_ind, ttest_rel
 
 from toolkit.comparison.compare import compare_runs
 from toolkit.comparison.pairs import ALPHA
-from toolkit.report import build_report
+from toolkit.report import as_json, build_report
 
 N = 1000
 LABELS = np.array([0, 1] * (N // 2))
@@ -155,3 +155,52 @@ def test_counts_of_seeds_are_means_and_agree_with_the_difference(methods):
     both, ours, theirs, neither = pair.mean_counts
     assert both + ours + theirs + neither == pytest.approx(N)
     assert (ours - theirs) / N == pytest.approx(pair.deciding.value)
+
+
+def implementations(make_run, ours, theirs, **setting):
+    """Runs of our classes and of HuggingFace's with the same settings; what seeds get wrong."""
+    folders = []
+    for name, counts in (("scratch", ours), ("hf", theirs)):
+        for seed, wrong in counts.items():
+            predictions = np.where(np.arange(N) < wrong, 1 - LABELS, LABELS)
+            config = {"seed": seed, "implementation": name, "method": "full"}
+            config |= setting if name == "hf" else {}
+            folder = f"{name}-{seed}-{len(setting)}-{len(counts)}"
+            summary = {"seed": seed, "run_id": folder}
+            folders.append(make_run(name, LABELS, predictions, summary, folder, config))
+    return folders
+
+
+def test_two_implementations_are_compared_seed_by_seed(make_run):
+    ours, theirs = {0: 100, 1: 200, 2: 150}, {0: 120, 1: 222, 2: 171}
+    comparison = compare_runs(implementations(make_run, ours, theirs), draws=2000)
+    over = comparison.pairs[0].deciding.over_seeds
+    accuracies = [[1 - wrong / N for wrong in found.values()] for found in (ours, theirs)]
+    expected = ttest_rel(*accuracies)
+    assert over.paired
+    assert over.seeds.p_value == pytest.approx(expected.pvalue)
+    # What is wrong alike has no part in it: seeds differ by 10 points, the twins always by 2.
+    assert over.both.p_value < 0.01
+    assert comparison.pairs[0].significant
+    assert ttest_ind(*accuracies, equal_var=False).pvalue > 0.5
+    document = as_json(build_report(comparison))
+    assert document["pairs"][0]["differences"]["accuracy"]["over_seeds"]["paired_by_seed"] is True
+    assert any("scratch − hf: two impl" in note for note in document["statistics"]["notes"])
+
+
+def test_other_methods_and_other_seeds_are_not_paired(make_run):
+    ours, theirs = {0: 100, 1: 200, 2: 150}, {0: 120, 1: 222, 2: 171}
+    other = implementations(make_run, ours, theirs, method="lora")
+    over = compare_runs(other, draws=500).pairs[0].deciding.over_seeds
+    assert not over.paired
+    assert over.both.p_value > 0.3
+    more = implementations(make_run, ours, theirs | {3: 110})
+    assert not compare_runs(more[:3] + more[3:], draws=500).pairs[0].deciding.over_seeds.paired
+
+
+def test_implementations_that_answer_alike_do_not_differ(make_run):
+    wrong = {0: 100, 1: 200, 2: 150}
+    comparison = compare_runs(implementations(make_run, wrong, wrong), draws=500)
+    found = comparison.pairs[0].deciding
+    assert (found.over_seeds.both.p_value, found.over_seeds.seeds) == (1.0, None)
+    assert "Their values are the same." in build_report(comparison).verdict.details[0]

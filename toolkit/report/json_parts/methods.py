@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from toolkit.comparison.compare import Comparison, Row
-from toolkit.comparison.pairs import Difference, Pair
+from toolkit.comparison.differences import Difference
+from toolkit.comparison.pairs import Pair
 from toolkit.comparison.saved_run import SavedRun
 from toolkit.report.cost import COLUMNS, values_of
 from toolkit.report.needed import needed
@@ -114,6 +115,7 @@ def _difference(found: Difference) -> dict[str, Any]:
             },
             "seeds": over.seeds
             and {"interval": _interval(over.seeds.interval), "p": over.seeds.p_value},
+            "paired_by_seed": over.paired,
             "nested_bootstrap": {"interval": _interval(over.nested)},
         }
     return {
@@ -123,6 +125,8 @@ def _difference(found: Difference) -> dict[str, Any]:
         "standard_error": found.standard_error,
         "test": found.test,
         "p_examples": found.p_examples,
+        "p_examples_monte_carlo_error": found.p_examples_error,
+        "draws": found.draws,
         "p_sacrebleu": found.p_sacrebleu,
         "over_seeds": over_seeds,
         "p": found.p_value,

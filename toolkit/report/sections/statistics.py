@@ -197,6 +197,22 @@ def notes(comparison: Comparison) -> list[str]:
             "differences far too often. The nested bootstrap over seeds and examples is too narrow "
             "with few seeds. These three only describe."
         )
+    over_seeds = [(pair, pair.deciding.over_seeds) for pair in comparison.pairs]
+    paired = [_title(comparison, pair) for pair, over in over_seeds if over and over.paired]
+    if paired:
+        lines.append(
+            f"{wording.listed(paired)}: two implementations of one model, which start from the "
+            "same weights and see the same batches with the same seed. They are compared seed by "
+            "seed (paired t interval)."
+        )
+    draws = {pair.deciding.draws for pair in comparison.pairs}
+    many = sorted(number for number in draws if number and number > comparison.bootstrap_draws)
+    if many:
+        lines.append(
+            f"Where {comparison.bootstrap_draws:,} samples left open on which side of 5% a p value "
+            f"lies, it and its interval are from {many[-1]:,}. Monte-Carlo standard errors of p "
+            "are in report.json."
+        )
     if any(pair.deciding.p_sacrebleu is not None for pair in comparison.pairs):
         lines.append(
             "p (sacrebleu): what sacrebleu --paired-bs prints, to be set beside other people's "
