@@ -89,11 +89,18 @@ def _check_exists(path: Path) -> None:
 
 
 def _read_csv(content: bytes, path: Path) -> Table:
-    """RFC 4180: a field in quotes may hold commas, doubled quotes and line ends."""
+    """RFC 4180: a field in quotes may hold commas, doubled quotes and line ends.
+
+    Where a header has semicolons and no comma these separate, as Excel writes it wherever the comma
+    stands in numbers.
+    """
     csv.field_size_limit(
         min(sys.maxsize, 2**31 - 1)
     )  # the default refuses texts above 131,072 bytes
-    reader = csv.reader(io.StringIO(decode(content, path), newline=""), strict=True)
+    text = decode(content, path)
+    header = text.lstrip().partition("\n")[0]
+    delimiter = ";" if ";" in header and "," not in header else ","
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     rows: list[list[str]] = []
     lines: list[int] = []
     first_line = 1
@@ -106,9 +113,13 @@ def _read_csv(content: bytes, path: Path) -> Table:
     except csv.Error as error:
         raise UserError(
             f"{path}, line {first_line}: not well-formed CSV ({error}). A field that holds a "
-            "comma, a quote or a line end must stand in quotes, and a quote inside it be doubled."
+            f"{_DELIMITERS[delimiter]}, a quote or a line end must stand in quotes, and a quote "
+            "inside it be doubled."
         ) from error
-    return _table_with_header(rows, lines, path, delimiter=",")
+    return _table_with_header(rows, lines, path, delimiter)
+
+
+_DELIMITERS = {",": "comma", ";": "semicolon"}
 
 
 def _read_tsv(content: bytes, path: Path) -> Table:
@@ -141,8 +152,8 @@ def _table_with_header(
                 f"{path}, line {line}: {len(row)} fields, expected {len(header)} "
                 f"({', '.join(header)}). "
                 + (
-                    "A text that holds a comma must stand in quotes."
-                    if delimiter == ","
+                    f"A text that holds a {_DELIMITERS[delimiter]} must stand in quotes."
+                    if delimiter in _DELIMITERS
                     else "A text must not hold a tab or a line end."
                 )
             )

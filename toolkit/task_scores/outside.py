@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toolkit.data.files import read_table
+from toolkit.console import notify
+from toolkit.data.files import Table, read_table
 from toolkit.errors import UserError
-from toolkit.task_scores.outside_answers import FORMATS
+from toolkit.task_scores.outside_answers import FORMATS, label_ids
 from toolkit.task_scores.outside_rows import Tested, match_rows, with_ids_as_rows
 from toolkit.task_scores.predictions import Predictions
 from toolkit.task_scores.tasks import TASKS
@@ -32,7 +33,8 @@ def read_outside(
 
     One row per example, as csv, tsv, json, json lines or parquet, each also gzipped. Rows are
     matched by the column `id` (of the run's predictions file), or without it by what was asked, in
-    a column `text`, `source`, `question` or `image`. `prediction` holds the label's name, the
+    a column `text`, `source`, `question` or `image`. `prediction` holds the label's name (or its id
+    in the run's order, where all are ids and no label is called by a number), the
     translation, the answer ("" for none) or the tags (separated by spaces, or a list); of a
     language model there are `nll` (nats, of all that the run scored too) and `tokens` instead. A
     column with the truth, such as `label` or `reference`, is compared with the run's.
@@ -59,7 +61,20 @@ def read_outside(
     rows = match_rows(table, form.inputs, like)
     form.check_truth(table, rows, like)
     predictions = replace(like.test, fields=form.fields(table, rows, like))
-    return predictions, _summary(path, title, predictions, like)
+    summary = _summary(path, title, predictions, like)
+    if "label_names" in summary["data"] and "prediction" in table.columns:
+        _tell_label_ids(table, like, summary)
+    return predictions, summary
+
+
+def _tell_label_ids(table: Table, like: Tested, summary: dict[str, Any]) -> None:
+    """Another system may number its labels in another order: what was assumed must be seen."""
+    ids = label_ids(table, "prediction", like)
+    if ids is None:
+        return
+    summary["data"]["label_ids"] = ids
+    listed = ", ".join(f"{number} = {name}" for number, name in ids.items())
+    notify(f"{table.source}: the predictions are label ids, read in the run's order: {listed}.")
 
 
 def _summary(

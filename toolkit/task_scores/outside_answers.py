@@ -73,8 +73,39 @@ def _column(table: Table, *names: str) -> str:
     return found
 
 
+def label_ids(table: Table, column: str, like: Tested) -> dict[str, str] | None:
+    """Names of the run by the numbers that stand in a column instead; None: it holds names.
+
+    Numbers are taken for label ids where all of them can be, and no label is itself a number.
+    """
+    names = [str(name) for name in like.summary["data"]["label_names"]]
+    ids = {str(number): name for number, name in enumerate(names)}
+    if any(_plain(name) in ids or _is_number(name) for name in names):
+        return None
+    return ids if all(_plain(cell) in ids for cell in table.columns[column]) else None
+
+
+def _plain(cell: Any) -> str | None:
+    """`1`, `1.0`, `"1"` as "1"; None for what is no name at all."""
+    try:
+        return label_name(cell)
+    except ValueError:
+        return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _labels(table: Table, column: str, rows: Sequence[int], like: Tested) -> list[str]:
     names = [str(name) for name in like.summary["data"]["label_names"]]
+    ids = label_ids(table, column, like)
+    if ids is not None:
+        return [ids[str(_plain(table.columns[column][row]))] for row in rows]
     return [_label(table, column, row, names) for row in rows]
 
 
@@ -82,17 +113,19 @@ def _label(table: Table, column: str, row: int, names: Sequence[str]) -> str:
     cell = table.columns[column][row]
     if isinstance(cell, str) and cell in names:
         return cell
-    try:
-        name = label_name(cell)
-    except ValueError:
-        name = None
+    name = _plain(cell)
     if name in names:
         return str(name)
     shown = ", ".join(names[:_SHOWN_LABELS]) + (", …" if len(names) > _SHOWN_LABELS else "")
-    raise UserError(
-        f"{table.place(row)}: {column} is {cell!r:.60}, expected a label of the run: {shown}."
-        + (near_names(cell, names) if isinstance(cell, str) else "")
-    )
+    message = f"{table.place(row)}: {column} is {cell!r:.60}, expected a label of the run: {shown}."
+    if name is not None and _is_number(name) and not any(map(_is_number, names)):
+        message += (
+            f" Numbers are read as label ids only where all of them are, from 0 to "
+            f"{len(names) - 1} in this order."
+        )
+    elif isinstance(cell, str):
+        message += near_names(cell, names)
+    raise UserError(message)
 
 
 def _classes(table: Table, rows: Sequence[int], like: Tested) -> Fields:

@@ -506,3 +506,56 @@ def test_any_order_of_rows_gives_the_same(tmp_path: Path) -> None:
         assert found.ids == expected.ids
         assert found.fields["prediction"].tolist() == expected.fields["prediction"].tolist()
         assert again == summary
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "utf-16"])
+def test_csv_as_excel_writes_it_where_the_comma_stands_in_numbers(
+    tmp_path: Path, encoding: str
+) -> None:
+    names = ["好", "差"]
+    rows = ["text;prediction", "房间很干净;好", "太旧了，不推荐;差", '"很,好""的""";好', "一般;差"]
+    file = tmp_path / "theirs.csv"
+    file.write_bytes("\r\n".join(rows).encode(encoding))
+    found, _ = read_outside(file, texts_run(names))
+    assert found.fields["prediction"].tolist() == ["好", "差", "好", "差"]
+    torn = tmp_path / "torn.csv"
+    torn.write_text("id;prediction\na;好\nb;差;x\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"line 3: 3 fields, expected 2 .* holds a semicolon must"):
+        read_outside(torn, texts_run(names))
+
+
+@pytest.mark.parametrize("one", [1, 1.0, "1", "1.0", " 1"])
+def test_label_ids_are_read_in_the_order_of_the_run_and_it_is_said(
+    tmp_path: Path, one: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    zero = str(one).replace("1", "0", 1) if isinstance(one, str) else type(one)(0)
+    rows = columns(id=["a", "b", "c", "d"], prediction=[zero, one, one, zero])
+    found, summary = read_outside(write(tmp_path / "theirs.jsonl", rows), texts_run())
+    assert found.fields["prediction"].tolist() == ["good", "bad", "bad", "good"]
+    assert summary["data"]["label_ids"] == {"0": "good", "1": "bad"}
+    assert "label ids, read in the run's order: 0 = good, 1 = bad" in " ".join(
+        capsys.readouterr().err.split()
+    )
+
+
+def test_the_truth_shows_that_label_ids_mean_something_else(tmp_path: Path) -> None:
+    rows = columns(id=["a", "b", "c", "d"], prediction=[1, 0, 1, 0], label=[1, 0, 1, 0])
+    with pytest.raises(UserError, match=r"label is 'bad', but .* has 'good' for this example"):
+        read_outside(write(tmp_path / "theirs.csv", rows), texts_run())
+
+
+def test_numbers_are_no_label_ids_where_not_all_are_or_a_label_is_a_number(tmp_path: Path) -> None:
+    for cells in ([0, 1, 2, 0], [0, 1, "bad", 0], [0.5, 1, 0, 0], [-1, 1, 0, 0]):
+        rows = columns(id=["a", "b", "c", "d"], prediction=cells)
+        with pytest.raises(UserError, match="expected a label of the run: good, bad") as refused:
+            read_outside(write(tmp_path / "theirs.jsonl", rows), texts_run())
+        hint = "Numbers are read as label ids only where all of them are, from 0 to 1"
+        assert hint in str(refused.value)
+    # Stars: 1 is a label's name, not the second label's id.
+    rows = columns(id=["a", "b", "c", "d"], prediction=[1, 2, 1, 2])
+    found, summary = read_outside(write(tmp_path / "stars.csv", rows), texts_run(("1", "2")))
+    assert found.fields["prediction"].tolist() == ["1", "2", "1", "2"]
+    assert "label_ids" not in summary["data"]
+    rows = columns(id=["a", "b", "c", "d"], prediction=[0, 1, 1, 1])
+    with pytest.raises(UserError, match="prediction is '0', expected a label of the run: 1, 2"):
+        read_outside(write(tmp_path / "ids.csv", rows), texts_run(("1", "2")))
