@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.rule import Rule
 from rich.text import Text
@@ -13,6 +14,9 @@ from toolkit.console import console, notify
 from toolkit.errors import UserError
 from toolkit.experiment.cells import short_path
 from toolkit.experiment.outcome import Result
+
+if TYPE_CHECKING:
+    from toolkit.comparison.saved_run import SavedRun
 
 
 def write_comparison(result: Result, output: Path | None = None, examples: bool = True) -> None:
@@ -45,30 +49,39 @@ def _hindrance(result: Result) -> str | None:
     return f"nothing to compare: {f'only {left[0]}' if left else 'no method'} is left"
 
 
-def _leave_out_damaged(result: Result) -> None:
-    """Runs that cannot be read are as good as failed: the others are compared all the same.
+def _read(result: Result) -> dict[Path, SavedRun]:
+    """The complete runs, by folder; those that cannot be read are as good as failed.
 
     Raises:
         UserError: fewer than two methods are left.
     """
     from toolkit.comparison.saved_run import load_run
 
-    for place, outcome in enumerate(result.outcomes):
+    found = {}
+    for outcome in list(result.outcomes):
         if outcome.done and outcome.folder is not None:
             try:
-                load_run(outcome.folder)
+                found[outcome.folder] = load_run(outcome.folder)
             except UserError as error:
-                notify(f"warning: {outcome.run.label}: {error}")
-                result.outcomes[place] = replace(outcome, state="damaged")
+                _lose(result, outcome.folder, str(error))
     if (hindrance := _hindrance(result)) is not None:
         raise UserError(hindrance)
+    return found
+
+
+def _lose(result: Result, folder: Path, reason: str) -> None:
+    """A run is there and no use: the others are compared all the same, and the report says so."""
+    for place, outcome in enumerate(result.outcomes):
+        if outcome.done and outcome.folder == folder:
+            notify(f"warning: {outcome.run.label}: {reason}")
+            result.outcomes[place] = replace(outcome, state="damaged", why=reason)
 
 
 def _write(result: Result, output: Path, examples: bool) -> Path:
     from toolkit.comparison.compare import compare_runs
     from toolkit.report import build_report, print_report, write_report
 
-    _leave_out_damaged(result)
+    runs = _read(result)
     experiment = result.experiment
     title_of = {cell.name: cell.title for cell in experiment.cells}
     methods = {
@@ -77,19 +90,22 @@ def _write(result: Result, output: Path, examples: bool) -> Path:
         if outcome.done and outcome.folder is not None
     }
 
-    def folders(names: list[str]) -> list[Path]:
+    def of_cells(names: list[str]) -> list[SavedRun]:
         found = (outcome.folder for name in names for outcome in result.complete(name))
-        return [folder for folder in found if folder is not None]
+        return [runs[folder] for folder in found if folder is not None]
 
     comparison = compare_runs(
-        folders(experiment.compare),
-        learning_curve=folders(experiment.learning_curve),
+        of_cells(experiment.compare),
+        learning_curve=of_cells(experiment.learning_curve),
         force=experiment.force,
         titles={folder: title_of[cell] for folder, cell in methods.items()},
         methods=methods if experiment.seeded else None,
         predictions=experiment.predictions,
         target=experiment.target,
+        leave_out=True,
     )
+    for lost in comparison.left_out:
+        _lose(result, lost.folder, lost.reason)
     words = ["toolkit", "experiment", short_path(experiment.file)]
     words += [] if output == experiment.output else ["--output", short_path(output)]
     report = build_report(

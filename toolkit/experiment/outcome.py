@@ -22,6 +22,8 @@ class Outcome:
         seconds: wall time of the process; in a plan, the estimate. None: none was started, or
             nothing is known.
         folder: run directory; None where there is none.
+        why: the reason for the state, where there is one to tell: why a run is done again, or why
+            one is no use.
     """
 
     run: CellRun
@@ -29,6 +31,7 @@ class Outcome:
     status: int | None = None
     seconds: float | None = None
     folder: Path | None = None
+    why: str | None = None
 
     @property
     def done(self) -> bool:
@@ -41,7 +44,8 @@ class Outcome:
         if self.state == "absent":
             return "has no complete run"
         if self.state == "damaged":
-            return "has a run that cannot be read"
+            reason = "" if self.why is None else f": {self.why.rstrip('.')}"
+            return f"has a run that cannot be compared{reason}"
         return self.state if self.status is None else f"failed with {status_in_words(self.status)}"
 
 
@@ -77,7 +81,11 @@ class Result:
                 sentences.append(f"{cell.title} is compared with {left} of its {total} seeds.")
             elif failed:
                 which = f"all its {total} runs" if total > 1 else "its run"
-                states = {"failed": "failed", "absent": "is not there", "damaged": "cannot be read"}
+                states = {
+                    "failed": "failed",
+                    "absent": "is not there",
+                    "damaged": "cannot be compared",
+                }
                 ended = states[failed[0].state]
                 sentences.append(f"{cell.title} is missing: {which} {ended}.")
         return sentences

@@ -10,36 +10,132 @@ import contextlib
 import dataclasses
 import functools
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from toolkit.comparison.methods import NAMES
+from toolkit.comparison.methods import NAMES, leaves
 from toolkit.config import RunConfig, read_yaml
 from toolkit.disk import write_whole
 from toolkit.environment import code_fingerprint
 from toolkit.errors import UserError
-from toolkit.experiment.cells import CellRun
+from toolkit.experiment.cells import CellRun, short_path
+from toolkit.task_scores.predictions import NotFinite
 
 _WALL_TIME = "wall_time.json"
+# A run that differs in more settings than these is another one, not an earlier version.
+_MOST_OTHER_SETTINGS = 3
 
 
-def find_runs(run: CellRun) -> tuple[Path | None, Path | None]:
-    """The newest complete and the newest interrupted run with a cell's configuration.
+@dataclasses.dataclass(frozen=True)
+class PastRuns:
+    """What there is of a cell's run.
 
-    Runs of other code do not count, nor those older than a file they were given.
+    Args:
+        complete: the newest that can be read, of this code and these data.
+        interrupted: likewise, of those without a summary.
+        damaged: complete ones that cannot be read, and why.
+        why: in words, why nothing can be taken as it is; None where something can.
+    """
+
+    complete: Path | None = None
+    interrupted: Path | None = None
+    damaged: dict[Path, str] = dataclasses.field(default_factory=dict)
+    why: str | None = None
+
+
+NOT_YET = "not run yet"
+
+
+def find_runs(run: CellRun, planned: Collection[str] = ()) -> PastRuns:
+    """Look for runs with a cell's configuration.
+
+    Runs of other code do not count, nor those older than a file they were given, nor those whose
+    summary or predictions are damaged.
+
+    Args:
+        planned: `identity` of all runs of the command; a run of theirs is not an earlier version of
+            this one.
     """
     complete = interrupted = None
+    damaged: dict[Path, str] = {}
+    why = None
     code = code_fingerprint()
     for folder in runs_of(run):
-        if _recorded_code(folder) != code or _inputs_changed(folder, run.config):
-            continue
-        if is_complete(folder):
-            complete = folder
-        else:
+        if _recorded_code(folder) != code:
+            why = f"the code has changed since {short_path(folder)}"
+        elif (file := _changed_input(folder, run.config)) is not None:
+            why = f"{file} has changed since {short_path(folder)}"
+        elif not is_complete(folder):
             interrupted = folder
-    return complete, interrupted
+        elif (problem := damage(folder)) is not None:
+            damaged[folder] = problem
+        else:
+            complete = folder
+    if complete is not None:
+        return PastRuns(complete, interrupted, damaged)
+    if damaged:
+        folder, problem = list(damaged.items())[-1]
+        why = f"{short_path(folder)} is damaged: {problem}"
+    if interrupted is not None:
+        why = f"{short_path(interrupted)} was interrupted"
+    return PastRuns(None, interrupted, damaged, why or _other_settings(run, planned) or NOT_YET)
+
+
+def newest_readable(run: CellRun) -> tuple[Path | None, str | None]:
+    """The newest complete run of any code, and data, that can be read.
+
+    Where all are damaged: the newest of them, and why it is no use.
+    """
+    found, problem = None, None
+    for folder in filter(is_complete, runs_of(run)):
+        damaged = damage(folder)
+        if damaged is None or found is None or problem is not None:
+            found, problem = folder, damaged
+    return found, problem
+
+
+def damage(folder: Path) -> str | None:
+    """Why a complete run cannot be read; None: it can.
+
+    A run with a value that is NaN or infinite is whole: done again it would come to the same.
+    """
+    files = [folder / "summary.json", *sorted((folder / "predictions").glob("*.parquet"))]
+    return _damage(folder, tuple((str(file), file.stat().st_mtime_ns) for file in files))
+
+
+@functools.lru_cache(maxsize=4096)
+def _damage(folder: Path, modified: tuple[tuple[str, int], ...]) -> str | None:
+    from toolkit.comparison import saved_run
+
+    try:
+        saved_run.load_run(folder)
+    except NotFinite:
+        return None
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def set_aside(folder: Path) -> Path:
+    """Move a damaged run where no command looks for runs, and return its new place.
+
+    Raises:
+        UserError: it cannot be moved.
+    """
+    place = folder.parent / "damaged" / folder.name
+    number = 1
+    while place.exists():
+        number += 1
+        place = place.with_name(f"{folder.name}-{number}")
+    try:
+        place.parent.mkdir(exist_ok=True)
+        folder.rename(place)
+    except OSError as error:
+        raise UserError(f"{folder} is damaged and cannot be moved to {place}: {error}") from error
+    return place
 
 
 def runs_of(run: CellRun) -> list[Path]:
@@ -57,8 +153,11 @@ def is_complete(folder: Path) -> bool:
 
 def identity(run: CellRun) -> str:
     """Equal for two cells that would take the same run."""
-    place = Path(run.config.output_dir).resolve() / run.recipe.stem
-    return f"{place} {json.dumps(_settings(run.config), sort_keys=True)}"
+    return _identity(Path(run.config.output_dir) / run.recipe.stem, _settings(run.config))
+
+
+def _identity(parent: Path, settings: dict[str, Any]) -> str:
+    return f"{parent.resolve()} {json.dumps(settings, sort_keys=True)}"
 
 
 def record_wall_time(folder: Path, seconds: float) -> None:
@@ -115,8 +214,33 @@ def _recorded_code(folder: Path) -> str | None:
     return code
 
 
-def _inputs_changed(folder: Path, config: RunConfig) -> bool:
-    """True where a file that the configuration names was written after the run began."""
+def _changed_input(folder: Path, config: RunConfig) -> str | None:
+    """A file that the configuration names and that was written after the run began."""
     began = (folder / "config.yaml").stat().st_mtime
     values = [value for value in _settings(config).values() if isinstance(value, str)]
-    return any(Path(v).is_file() and Path(v).stat().st_mtime > began for v in values)
+    changed = (v for v in values if Path(v).is_file() and Path(v).stat().st_mtime > began)
+    return next(changed, None)
+
+
+def _other_settings(run: CellRun, planned: Collection[str]) -> str | None:
+    """The run of the same recipe and seed that has the fewest other settings, if they are few.
+
+    It may be what this cell once was; in words.
+    """
+    wanted = dict(leaves(_settings(run.config)))
+    parent = Path(run.config.output_dir) / run.recipe.stem
+    found: list[tuple[int, float, Path, list[str]]] = []
+    for file in parent.glob("*/config.yaml"):
+        time = file.stat().st_mtime_ns
+        recorded = _recorded(file, time)
+        if recorded is None or _identity(parent, recorded) in planned:
+            continue
+        theirs = dict(leaves(recorded))
+        names = [key for key in wanted | theirs if wanted.get(key) != theirs.get(key)]
+        if len(names) <= _MOST_OTHER_SETTINGS and "seed" not in names:
+            changes = [f"{key} {wanted.get(key)} instead of {theirs.get(key)}" for key in names]
+            found.append((len(names), -time, file.parent, changes))
+    if not found:
+        return None
+    _, _, folder, changes = min(found, key=lambda one: one[:2])
+    return f"settings have changed since {short_path(folder)}: {', '.join(changes)}"

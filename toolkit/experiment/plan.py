@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from toolkit.experiment.cells import CellRun, Experiment
 from toolkit.experiment.estimate import Estimates
-from toolkit.experiment.outcome import Outcome, Result
+from toolkit.experiment.outcome import Outcome, Result, State
 from toolkit.experiment.past_runs import find_runs, identity, recorded_wall_times
 from toolkit.experiment.summary import print_plan, write_summary
 
@@ -38,15 +38,17 @@ def plan_runs(
         fresh: complete and interrupted runs do not count.
     """
     planned: dict[str, Outcome] = {}
+    all_runs = {identity(run) for experiment in experiments for run in experiment.runs()}
     plan = []
     for experiment in experiments:
         outcomes = []
         for run in experiment.runs():
             # What an earlier file asks for too is there when this one needs it.
             if (same := planned.get(identity(run))) is not None:
-                outcomes.append(Outcome(run, "reused", seconds=0, folder=same.folder))
+                why = "a cell before asks for it, too"
+                outcomes.append(Outcome(run, "reused", seconds=0, folder=same.folder, why=why))
             else:
-                planned[identity(run)] = _planned(run, fresh, estimates)
+                planned[identity(run)] = _planned(run, all_runs, fresh, estimates)
                 outcomes.append(planned[identity(run)])
         plan.append(outcomes)
     return plan
@@ -62,10 +64,11 @@ def earlier_times(experiments: Sequence[Experiment]) -> Estimates:
     return estimates
 
 
-def _planned(run: CellRun, fresh: bool, estimates: Estimates) -> Outcome:
-    complete, interrupted = (None, None) if fresh else find_runs(run)
-    if complete is not None:
-        return Outcome(run, "reused", seconds=0, folder=complete)
-    if interrupted is not None:
-        return Outcome(run, "resumed", seconds=estimates.of(run), folder=interrupted)
-    return Outcome(run, "run", seconds=estimates.of(run))
+def _planned(run: CellRun, all_runs: Collection[str], fresh: bool, estimates: Estimates) -> Outcome:
+    if fresh:
+        return Outcome(run, "run", seconds=estimates.of(run), why="everything is to be fresh")
+    past = find_runs(run, all_runs)
+    if past.complete is not None:
+        return Outcome(run, "reused", seconds=0, folder=past.complete)
+    state: State = "run" if past.interrupted is None else "resumed"
+    return Outcome(run, state, None, estimates.of(run), past.interrupted, past.why)

@@ -15,11 +15,15 @@ from toolkit.experiment.comparing import write_comparison
 from toolkit.experiment.estimate import Estimates, in_words, roughly
 from toolkit.experiment.outcome import Outcome, Result
 from toolkit.experiment.past_runs import (
+    NOT_YET,
+    PastRuns,
     find_runs,
     identity,
     is_complete,
+    newest_readable,
     record_wall_time,
     runs_of,
+    set_aside,
 )
 from toolkit.experiment.plan import earlier_times, plan_runs
 from toolkit.experiment.summary import print_summary, write_summary
@@ -124,17 +128,26 @@ class _Session:
 
     def _do(self, run: CellRun) -> Outcome:
         if self._settings.report_only:
-            made = [folder for folder in runs_of(run) if is_complete(folder)]
-            return Outcome(run, "reused", folder=made[-1]) if made else Outcome(run, "absent")
-        complete, interrupted = self._made.get(identity(run)), None
+            folder, problem = newest_readable(run)
+            if folder is None:
+                return Outcome(run, "absent")
+            return Outcome(run, "damaged" if problem else "reused", folder=folder, why=problem)
+        complete, past = self._made.get(identity(run)), PastRuns()
         if complete is None and not self._settings.fresh:
-            complete, interrupted = find_runs(run)
+            past = find_runs(run)
+            complete = past.complete
         if complete is not None:
             line = f"{self._place(run)} · complete already: {short_path(complete)}"
             console.print(Text(line), soft_wrap=True)
             return Outcome(run, "reused", folder=complete)
         self._announce(run)
-        outcome = _start(run, interrupted)
+        for folder, problem in past.damaged.items():
+            kept = short_path(set_aside(folder))
+            notify(
+                f"warning: {short_path(folder)} is damaged, so it is run again; what is left of it "
+                f"is kept as {kept}. {problem}"
+            )
+        outcome = _start(run, past.interrupted)
         if outcome.done and outcome.folder is not None:
             self._made[identity(run)] = outcome.folder
         if outcome.state == "run" and outcome.folder is not None and outcome.seconds is not None:
@@ -156,6 +169,9 @@ class _Session:
         line = Text(f"── {' · '.join(parts)} ", style="bold")
         line.append("─" * max(console.width - line.cell_len, 0))
         console.print(line, soft_wrap=True)
+        why = self._left[0].why
+        if why not in (None, NOT_YET):
+            console.print(Text(f"because {why}"), soft_wrap=True)
 
 
 def _start(run: CellRun, interrupted: Path | None) -> Outcome:

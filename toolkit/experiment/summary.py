@@ -16,6 +16,7 @@ from toolkit.errors import UserError
 from toolkit.experiment.cells import short_path
 from toolkit.experiment.estimate import in_words, roughly
 from toolkit.experiment.outcome import Outcome, Result, failure_in_words
+from toolkit.experiment.past_runs import NOT_YET
 
 
 def print_summary(results: Sequence[Result]) -> None:
@@ -28,7 +29,7 @@ def print_summary(results: Sequence[Result]) -> None:
 
 def print_plan(plan: Sequence[Result]) -> None:
     """What would be done, with the estimate where there is one."""
-    console.print(_table("Dry run: nothing was run", "estimate", plan, roughly))
+    console.print(_table("Dry run: nothing was run", "estimate", plan, roughly, plan=True))
     left = [o for result in plan for o in result.outcomes if o.state != "reused"]
     known = [outcome.seconds for outcome in left if outcome.seconds is not None]
     words = f"{len(left)} to run"
@@ -67,19 +68,40 @@ def write_summary(results: Sequence[Result], file: Path, dry_run: bool = False) 
         raise UserError(f"{file} cannot be written: {error}") from error
 
 
-def _table(title: str, clock: str, results: Sequence[Result], words: Any) -> Table:
+_PLANNED = {"reused": "complete", "run": "will run", "resumed": "will be resumed"}
+
+
+def _table(
+    title: str, clock: str, results: Sequence[Result], words: Any, *, plan: bool = False
+) -> Table:
+    """One line a run; of a plan with the reason for what will be done."""
     table = Table(title=title, title_justify="left")
     several = len(results) > 1
-    for column in [*(["file"] if several else []), "cell", "seed", "state", clock]:
-        table.add_column(column, justify="right" if column in ("seed", clock) else "left")
+    why = ["because"] if plan else []
+    for column in [*(["file"] if several else []), "cell", "seed", "state", clock, *why]:
+        right = column in ("seed", clock)
+        folds = column in why  # the reasons are long, and give way to all else
+        table.add_column(
+            column,
+            justify="right" if right else "left",
+            no_wrap=not folds,
+            overflow="fold" if folds else "ellipsis",
+        )
     for result in results:
         for outcome in result.outcomes:
             seconds = "" if not outcome.seconds else words(outcome.seconds)
-            cells = [outcome.run.cell, str(outcome.run.config.seed), outcome.state_in_words]
+            state = _planned_state(outcome) if plan else outcome.state_in_words
+            cells = [outcome.run.cell, str(outcome.run.config.seed), state, seconds]
             file = [short_path(result.experiment.file)] if several else []
-            table.add_row(*[Text(cell) for cell in [*file, *cells, seconds]])
+            because = [outcome.why or ""] if plan else []
+            table.add_row(*[Text(cell) for cell in [*file, *cells, *because]])
         table.add_section()
     return table
+
+
+def _planned_state(outcome: Outcome) -> str:
+    again = outcome.state == "run" and outcome.why not in (None, NOT_YET)
+    return "runs again" if again else _PLANNED[outcome.state]
 
 
 def _as_json(outcome: Outcome, dry_run: bool) -> dict[str, Any]:
@@ -89,6 +111,7 @@ def _as_json(outcome: Outcome, dry_run: bool) -> dict[str, Any]:
         "seed": outcome.run.config.seed,
         "recipe": outcome.run.recipe.stem,
         "state": outcome.state,
+        "why": outcome.why,
         "status": outcome.status,
         "estimated_seconds" if dry_run else "wall_seconds": seconds,
         "folder": None if outcome.folder is None else str(outcome.folder),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from toolkit.comparison.loading import LeftOut
 from toolkit.errors import UserError
 
 # A recipe without training: it writes its configuration, and a summary unless told to break.
@@ -79,22 +80,31 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     (tmp_path / "recipes" / "presets" / "fake" / "demo.yaml").write_text("freeze: demo")
     monkeypatch.setattr("toolkit.experiment.past_runs.code_fingerprint", lambda: "A")
     compared: list[SimpleNamespace] = []
+    reads: list[Path] = []
 
     def compare_runs(
-        paths: Sequence[Path],
-        learning_curve: Sequence[Path] = (),
+        runs: Sequence[Any],
+        learning_curve: Sequence[Any] = (),
         force: bool = False,
         titles: Mapping[Path, str] | None = None,
         methods: Mapping[Path, str] | None = None,
         predictions: Mapping[str, Path] | None = None,
         target: float | None = None,
+        leave_out: bool | None = None,
     ) -> Any:
+        """Runs whose summary says "NaN" are left out, as their values would tell."""
+        left_out = [LeftOut(run.folder, "it is NaN.") for run in runs if run.text == "NaN"]
+        paths = [run.folder for run in runs if run.text != "NaN"]
+        learning_curve = [run.folder for run in learning_curve]
         compared.append(SimpleNamespace(**locals()))
         return compared[-1]
 
-    def read_run(folder: Path) -> None:
-        if (folder / "summary.json").read_text() == "damaged":
-            raise UserError(f"{folder} is damaged")
+    def read_run(folder: Path) -> Any:
+        reads.append(folder)
+        text = (folder / "summary.json").read_text()
+        if text == "damaged":
+            raise UserError(f"{folder.name} was cut off.")
+        return SimpleNamespace(folder=folder, text=text)
 
     def build_report(
         comparison: Any,
@@ -140,7 +150,8 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     return SimpleNamespace(
-        write=write, save=save, calls=calls, compared=compared, runs=tmp_path / "runs/fake",
+        write=write, save=save, calls=calls, compared=compared, reads=reads,
+        runs=tmp_path / "runs/fake",
         root=tmp_path,
     )  # fmt: skip
 

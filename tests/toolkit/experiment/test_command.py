@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -39,9 +40,9 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(
         lab.root / "plan.json"
     ]
     for cell, seed, state, seconds in (
-        ("a", 0, "run", "about 30 s"), ("b", 0, "run", "about 50 s"),
-        ("c", 0, "run", "about 1 min 10 s"), ("a", 1, "reused", ""),
-        ("b", 1, "resumed", "about 50 s"), ("c", 1, "reused", ""),
+        ("a", 0, "will run", "about 30 s"), ("b", 0, "will run", "about 50 s"),
+        ("c", 0, "will run", "about 1 min 10 s"), ("a", 1, "complete", ""),
+        ("b", 1, "will be resumed", "about 50 s"), ("c", 1, "complete", ""),
     ):  # fmt: skip
         assert re.search(rf"│ {cell} +│ +{seed} +│ {state} +│ +{seconds} +│", said), (cell, seed)
     # 30 + 70 of their own cells, twice 50, the mean of the recipe, for b
@@ -55,6 +56,50 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(
     assert runs[0]["command"].startswith("accelerate launch recipes/fake.py --outcome=complete")
     assert status_of(lab.save(content), "--dry-run", "--fresh") == 0
     assert "6 to run" in capsys.readouterr().out
+
+
+def test_a_dry_run_says_why_something_is_run_again(
+    lab: Any, cells: Cells, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = lab.root / "reviews.csv"
+    data.write_text("text,label")
+    content = {"seeds": [1], "cells": {
+        "fine": cells(), "broken": cells(freeze="b"), "data": cells(freeze=str(data)),
+        "other": cells(**{"freeze": "o", "train.epochs": 2}),
+        "stopped": cells(outcome="stops", freeze="s"),
+    }}  # fmt: skip
+    run_experiments([load_experiment(lab.save(content))])
+    (lab.runs / "1" / "summary.json").write_text("damaged")
+    later = (lab.runs / "2" / "config.yaml").stat().st_mtime + 5
+    os.utime(data, (later, later))
+    content["cells"]["other"]["options"]["train.epochs"] = 3
+    content["cells"]["new"] = cells(freeze="n", layers=[1], **{"train.batch_size": 7})
+    file = lab.save(content)
+
+    def plan() -> dict[str, tuple[str, str | None]]:
+        assert status_of(file, "--dry-run", "--json", "plan.json") == 0
+        runs = json.loads((lab.root / "plan.json").read_text())["experiments"][0]["runs"]
+        return {run["cell"]: (run["state"], run["why"]) for run in runs}
+
+    assert plan() == {
+        "fine": ("reused", None),
+        "broken": ("run", "runs/fake/1 is damaged: 1 was cut off."),
+        "data": ("run", f"{data} has changed since runs/fake/2"),
+        "other": ("run", "settings have changed since runs/fake/3: train.epochs 3 instead of 2"),
+        "stopped": ("resumed", "runs/fake/4 was interrupted"),
+        "new": ("run", "not run yet"),
+    }
+    said = capsys.readouterr().out
+    for cell, state in (
+        ("fine", "complete"), ("broken", "runs again"), ("data", "runs again"),
+        ("other", "runs again"), ("stopped", "will be resumed"), ("new", "will run"),
+    ):  # fmt: skip
+        assert re.search(rf"│ {cell} +│ +1 +│ {state} +│", said), cell
+    assert (lab.runs / "1").is_dir()  # nothing is moved
+    monkeypatch.setattr("toolkit.experiment.past_runs.code_fingerprint", lambda: "B")
+    again = plan()
+    assert again["fine"] == ("run", "the code has changed since runs/fake/0")
+    assert again["new"] == ("run", "not run yet")
 
 
 def test_where_nothing_is_known_nothing_is_estimated(
@@ -74,7 +119,7 @@ def test_a_plan_reuses_what_an_earlier_file_runs(
     assert status_of(one, two, "--dry-run") == 0
     said = capsys.readouterr().out
     assert "3 to run" in said
-    assert re.search(r"two.yaml +│ c +│ +2 +│ reused", said)
+    assert re.search(r"two.yaml +│ c +│ +2 +│ complete", said)
 
 
 def test_what_the_report_is_given(lab: Any, cells: Cells) -> None:

@@ -12,9 +12,15 @@ from typing import Any
 import pytest
 
 from toolkit.experiment import load_experiment, run_experiments
-from toolkit.experiment.past_runs import find_runs, recorded_wall_times
+from toolkit.experiment.past_runs import find_runs as look_for_runs
+from toolkit.experiment.past_runs import recorded_wall_times
 
 Cells = Callable[..., dict[str, Any]]
+
+
+def find_runs(run: Any) -> tuple[Path | None, Path | None]:
+    past = look_for_runs(run)
+    return past.complete, past.interrupted
 
 
 def test_runs_of_other_code_or_settings_do_not_count(

@@ -302,8 +302,56 @@ def test_a_run_that_cannot_be_read_costs_no_other(lab: Any, cells: Cells) -> Non
     file = lab.write(a=cells(1), b=cells(2), c=cells(3))
     assert conduct(file) == 0
     (lab.compared[0].paths[1] / "summary.json").write_text("damaged")
-    assert conduct(file) == 1
+    assert conduct(file, report_only=True) == 1
     assert [path.name for path in lab.compared[1].paths] == ["0", "2"]
     missing = lab.compared[1].report.missing
-    assert missing[0].startswith("b has a run that cannot be read. The command that repeats it:")
-    assert missing[1] == "b is missing: its run cannot be read."
+    assert missing[0].startswith(
+        "b has a run that cannot be compared: 1 was cut off. The command that repeats it:"
+    )
+    assert missing[1] == "b is missing: its run cannot be compared."
+    assert (lab.runs / "1").is_dir()  # a report moves nothing
+
+
+def test_a_damaged_run_is_moved_aside_and_done_again(
+    lab: Any, cells: Cells, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = lab.write(a=cells(1), b=cells(2), c=cells(3))
+    assert conduct(file) == 0
+    (lab.runs / "1" / "summary.json").write_text("damaged")
+    capsys.readouterr()
+    assert conduct(file) == 0
+    said, remarks = capsys.readouterr()
+    assert len(lab.calls()) == 4
+    assert (lab.runs / "damaged" / "1" / "summary.json").read_text() == "damaged"
+    assert "runs/fake/1 is damaged, so it is run again; what is left of it is kept" in remarks
+    assert "runs/fake/damaged/1. 1 was cut off." in remarks
+    assert "because runs/fake/1 is damaged: 1 was cut off." in said
+    assert lab.compared[1].report.missing == []
+    new = lab.compared[1].paths[1]
+    (new / "summary.json").write_text("damaged")
+    assert conduct(file) == 0
+    kept = sorted(folder.name for folder in (lab.runs / "damaged").iterdir())
+    assert len(kept) == 2  # nothing is written over
+    assert conduct(file) == 0
+    assert len(lab.calls()) == 5
+
+
+def test_a_value_that_is_no_number_costs_its_run_alone(
+    lab: Any, cells: Cells, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = lab.write(a=cells(1), b=cells(2), c=cells(3))
+    assert conduct(file) == 0
+    (lab.compared[0].paths[1] / "summary.json").write_text("NaN")
+    assert conduct(file) == 1
+    assert len(lab.calls()) == 3  # done again it would come to the same
+    assert [path.name for path in lab.compared[1].paths] == ["0", "2"]
+    missing = lab.compared[1].report.missing
+    assert missing[0].startswith("b has a run that cannot be compared: it is NaN. The command")
+    assert missing[1] == "b is missing: its run cannot be compared."
+    assert "warning: b: it is NaN." in capsys.readouterr().err
+
+
+def test_every_run_is_read_once_for_a_report(lab: Any, cells: Cells) -> None:
+    file = lab.save({"seeds": [0, 1], "cells": {"a": cells(freeze="a"), "b": cells(freeze="b")}})
+    assert conduct(file) == 0
+    assert sorted(folder.name for folder in lab.reads) == ["0", "1", "2", "3"]
