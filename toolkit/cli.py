@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+from typing import Any
 
 from toolkit.console import fail
 from toolkit.errors import UserError
@@ -12,10 +13,12 @@ from toolkit.errors import UserError
 # Name and one line of help of every subcommand. They stand here so that `toolkit --help` need not
 # import the commands.
 COMMANDS = {
+    "bench": "measure speed against HuggingFace, results compared first",
     "compare": "compare finished runs: one table, paired tests, a report",
     "experiment": "run every cell of an experiment file and compare them",
     "models": "list the architectures and how far each was seen equal to HuggingFace's",
     "parity": "prove that a scratch model equals HuggingFace's on a checkpoint",
+    "predict": "label texts or images, find entities, translate, write: with a run or a model",
 }
 
 
@@ -43,6 +46,7 @@ def _dispatch(arguments: list[str]) -> int:
         allow_abbrev=False,
     )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    command: Any = None
     called = next((token for token in arguments if not token.startswith("-")), None)
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=summary, allow_abbrev=False)
@@ -50,7 +54,12 @@ def _dispatch(arguments: list[str]) -> int:
             command = importlib.import_module(f"toolkit.commands.{name}")
             subparser.description = command.HELP
             command.configure(subparser)
-    parsed = parser.parse_args(arguments)
+    parsed, left = parser.parse_known_args(arguments)
+    if left and hasattr(command, "WORDS") and not any(word.startswith("-") for word in left):
+        # argparse takes words before the options or after them, not both.
+        getattr(parsed, command.WORDS).extend(left)
+    elif left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
     status: int = command.run(parsed)
     return status
 

@@ -123,10 +123,11 @@ def generate_samples(
             output = model.generate(**inputs, **arguments)
             added += output[:, inputs["input_ids"].shape[1] :].tolist()
     model.train(was_training)
-    return [_sample(row, new, tokenizer) for row, new in zip(rows, added, strict=True)]
+    return [read_sample(row, new, tokenizer) for row, new in zip(rows, added, strict=True)]
 
 
-def _sample(prompt: list[int], new: list[int], tokenizer: Any) -> Sample:
+def read_sample(prompt: list[int], new: list[int], tokenizer: Any) -> Sample:
+    """Texts of the token ids of a prompt and of what was added to it, up to the end of text."""
     ended = tokenizer.eos_token_id in new
     if ended:
         new = new[: new.index(tokenizer.eos_token_id)]

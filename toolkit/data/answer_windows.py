@@ -104,7 +104,7 @@ def tokenize_questions(
     windows, counts = {}, {}
     for split in ("train", "validation", "test"):
         rows = getattr(data, split)
-        windows[split], counts[split] = _split_windows(
+        windows[split], counts[split] = question_windows(
             rows, tokenizer, layout, limit, overlap, max_question, keep_offsets=split != "train"
         )
     if cut := sum(count["questions_cut"] for count in counts.values()):
@@ -118,7 +118,7 @@ def tokenize_questions(
     return dataclasses.replace(data, summary=summary), Windows(**windows)
 
 
-def _split_windows(
+def question_windows(
     rows: Any,
     tokenizer: PreTrainedTokenizerBase,
     layout: PairLayout,
@@ -127,6 +127,13 @@ def _split_windows(
     max_question: int,
     keep_offsets: bool,
 ) -> tuple[datasets.Dataset, dict[str, Any]]:
+    """The windows of one split as `tokenize_questions` describes them, and counts of what was done.
+
+    Args:
+        rows: with the columns context, question, start and end (-1 where there is no answer).
+        layout: of the tokenizer's pairs.
+        keep_offsets: add begins and ends.
+    """
     contexts = _encode(rows["context"][:], tokenizer)
     questions = _encode(rows["question"][:], tokenizer)
     found: dict[str, list[Any]] = {

@@ -56,6 +56,21 @@ def read_table(path: str | Path) -> Table:
     return _READERS[suffix](read_bytes(path), path)
 
 
+def parse_table(content: bytes, suffix: str, source: str) -> Table:
+    """Read a table that is at hand already, such as standard input.
+
+    Args:
+        suffix: of a file that held it, such as ".csv".
+        source: what messages call it.
+
+    Raises:
+        UserError: as `read_table`.
+    """
+    if not content.strip():
+        raise UserError(f"{source} is empty.")
+    return _READERS[suffix](content, Path(source))
+
+
 def data_suffix(path: Path) -> str | None:
     """The suffix that says how to read a file (".csv" for "a.csv.gz"), None for other files."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -70,6 +85,18 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         UserError: no such file (names near ones), unreadable, or empty.
     """
+    content = read_raw(path)
+    if not content.strip():
+        raise UserError(f"{path} is empty.")
+    return content
+
+
+def read_raw(path: Path) -> bytes:
+    """As `read_bytes`, of a file that may be empty.
+
+    Raises:
+        UserError: no such file (names near ones), or unreadable.
+    """
     _check_exists(path)
     try:
         content = path.read_bytes()
@@ -77,8 +104,6 @@ def read_bytes(path: Path) -> bytes:
             content = gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"cannot read {path}: {error}") from error
-    if not content.strip():
-        raise UserError(f"{path} is empty.")
     return content
 
 
@@ -106,9 +131,8 @@ def _read_csv(content: bytes, path: Path) -> Table:
     first_line = 1
     try:
         for row in reader:
-            if row:  # an empty line is no row
-                rows.append(row)
-                lines.append(first_line)
+            rows.append(row)
+            lines.append(first_line)
             first_line = reader.line_num + 1
     except csv.Error as error:
         raise UserError(
@@ -128,22 +152,30 @@ def _read_tsv(content: bytes, path: Path) -> Table:
     rows, numbers = [], []
     for number, line in enumerate(lines, start=1):
         line = line.removesuffix("\r")
-        if line:
-            rows.append(line.split("\t"))
-            numbers.append(number)
+        rows.append(line.split("\t") if line else [])
+        numbers.append(number)
     return _table_with_header(rows, numbers, path, delimiter="\t")
 
 
 def _table_with_header(
     rows: list[list[str]], lines: list[int], path: Path, delimiter: str
 ) -> Table:
-    if not rows:
+    """Rows below the first one. An empty line is none, unless the file has one column only: there
+    it is a row with an empty cell, but for those at the end of the file.
+    """
+    filled = [number for number, row in enumerate(rows) if row]
+    if not filled:
         raise UserError(f"{path} is empty.")
-    header = [name.strip() for name in rows[0]]
+    first, end = filled[0], filled[-1] + 1
+    header = [name.strip() for name in rows[first]]
     if len(set(header)) < len(header):
         raise UserError(f"{path}: two columns have the same name: {', '.join(header)}.")
     kept, positions = [], []
-    for row, line in zip(rows[1:], lines[1:], strict=True):
+    for row, line in zip(rows[first + 1 : end], lines[first + 1 : end], strict=True):
+        if not row:
+            if len(header) > 1:
+                continue
+            row = [""]
         if len(row) == len(header):
             kept.append(row)
             positions.append(line)

@@ -109,7 +109,7 @@ def _read_classes(folder: Path) -> ImageTable:
     ignored: list[Path] = []
     classes = [path for path in _visible(folder) if path.is_dir()]
     for class_folder in classes:
-        files = [path for path in sorted(class_folder.rglob("*")) if _is_visible(path, folder)]
+        files = [path for path in sorted(class_folder.rglob("*")) if is_visible(path, folder)]
         images = [path for path in files if path.suffix.lower() in IMAGE_SUFFIXES]
         ignored += [path for path in files if path.suffix.lower() not in IMAGE_SUFFIXES]
         if not images:
@@ -128,7 +128,8 @@ def _read_classes(folder: Path) -> ImageTable:
     return ImageTable([*paths], labels, places, ("file", "folder"))
 
 
-def _is_visible(path: Path, folder: Path) -> bool:
+def is_visible(path: Path, folder: Path) -> bool:
+    """True for a file below a folder that is neither hidden nor left there by a system."""
     parts = path.relative_to(folder).parts
     hidden = any(part.startswith(".") for part in parts) or path.name.lower() in _JUNK
     return path.is_file() and not hidden
@@ -142,14 +143,14 @@ def _read_table(
     table: Table, base: Path | None, image_column: str | None, label_column: str | None
 ) -> ImageTable:
     columns = list(table.columns)
-    image_name = _image_column(columns, image_column, table.source)
+    image_name = image_column_name(columns, image_column, table.source)
     label_name_ = find_label_column(columns, label_column, table.source)
     contents: list[bytes | Path | None] = []
     labels, places = [], []
     cells = zip(table.columns[image_name], table.columns[label_name_], strict=True)
     for row, (cell, label) in enumerate(cells):
         place = table.place(row)
-        content, name = _content(cell, base, place)
+        content, name = image_content(cell, base, place)
         try:
             labels.append(label_name(label) or "")
         except ValueError as error:
@@ -160,8 +161,16 @@ def _read_table(
     return ImageTable(contents, labels, places, (image_name, label_name_), class_names)
 
 
-def _content(cell: Any, base: Path | None, place: str) -> tuple[bytes | Path | None, str]:
-    """The image of a cell, and the name of its file where it says one."""
+def image_content(cell: Any, base: Path | None, place: str) -> tuple[bytes | Path | None, str]:
+    """The image of a cell, and the name of its file where it says one.
+
+    Args:
+        base: folder that paths start from.
+        place: of the cell, for messages.
+
+    Raises:
+        UserError: the cell holds something else.
+    """
     if isinstance(cell, dict) and {"bytes", "path"} & cell.keys():  # as `datasets` stores images
         name = cell.get("path") or ""
         if cell.get("bytes") is not None:
@@ -177,7 +186,12 @@ def _content(cell: Any, base: Path | None, place: str) -> tuple[bytes | Path | N
     )
 
 
-def _image_column(columns: Sequence[str], asked: str | None, source: str) -> str:
+def image_column_name(columns: Sequence[str], asked: str | None, source: str) -> str:
+    """The column of images or their paths: the one asked for, else the first common name.
+
+    Raises:
+        UserError: no such column; lists the columns that exist.
+    """
     existing = f"Columns of {source}: {', '.join(columns)}."
     if asked is not None:
         if asked in columns:

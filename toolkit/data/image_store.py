@@ -27,7 +27,7 @@ SPAN = 1024  # images decoded between two writes
 Content = bytes | Path | None
 """A file as it is, where it is, or nothing."""
 
-_UNREADABLE = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
+UNREADABLE = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ def _common_size(contents: Sequence[Content], size: Size | None, bad: dict[int, 
     with progress_bar("looking at images", len(contents)) as display:
         for row, content in enumerate(contents):
             try:
-                found[read_size(_read(content))] += 1
-            except _UNREADABLE as error:
-                bad[row] = _problem(error)
+                found[read_size(read_content(content))] += 1
+            except UNREADABLE as error:
+                bad[row] = problem_of(error)
             display.advance()
     if len(found) == 1:
         (only,) = found
@@ -137,9 +137,9 @@ def _decoded(
         if row in bad:
             return None, []
         try:
-            decoded = decode(_read(contents[row]))
-        except _UNREADABLE as error:
-            bad[row] = _problem(error)
+            decoded = decode(read_content(contents[row]))
+        except UNREADABLE as error:
+            bad[row] = problem_of(error)
             return None, []
         image = to_tensor(decoded.pixels)
         resized = ["resized"] if tuple(image.shape[-2:]) != stored else []
@@ -151,7 +151,12 @@ def _decoded(
             yield from pool.map(one, range(start, min(start + SPAN, len(contents))))
 
 
-def _read(content: Content) -> bytes:
+def read_content(content: Content) -> bytes:
+    """The bytes of an image file.
+
+    Raises:
+        FileNotFoundError, ValueError: there is no such file, or nothing in it.
+    """
     found = _bytes_of(content)
     if found is None:
         raise FileNotFoundError("there is no such file" if content is not None else "empty cell")
@@ -169,7 +174,8 @@ def _bytes_of(content: Content) -> bytes | None:
         return None
 
 
-def _problem(error: BaseException) -> str:
+def problem_of(error: BaseException) -> str:
+    """What is wrong with a file, in a line."""
     if isinstance(error, Image.UnidentifiedImageError):
         return "not an image that can be read"
     return first_line(error)

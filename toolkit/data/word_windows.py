@@ -189,7 +189,7 @@ def _split_windows(
     rows: dict[str, list[Any]] = {
         name: [] for name in ("input_ids", "labels", "length", "sentence", "words")
     }
-    before, after = _special_tokens(tokenizer, sentences[0][0])
+    before, after = special_tokens(tokenizer, sentences[0][0])
     several = 0
     for number, (sentence, names) in enumerate(zip(sentences, tags, strict=True)):
         ids = [pieces[word][:room] for word in sentence]
@@ -220,7 +220,7 @@ def _split_windows(
     }
 
 
-def _special_tokens(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], list[int]]:
+def special_tokens(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[list[int], list[int]]:
     """What a tokenizer puts before and after a text, read off what it makes of one."""
     alone = list(tokenizer(text, add_special_tokens=False)["input_ids"])
     whole = list(tokenizer(text)["input_ids"])
