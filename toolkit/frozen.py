@@ -123,4 +123,5 @@ def linear_weights(classifier: Pipeline) -> tuple[np.ndarray, np.ndarray]:
     weight, bias = classifier[-1].coef_, classifier[-1].intercept_
     if len(weight) == 1:  # two classes: scikit-learn keeps the logit of the second one only
         weight, bias = np.concatenate([-weight, weight]) / 2, np.concatenate([-bias, bias]) / 2
-    return weight.astype(np.float32), bias.astype(np.float32)
+    # In rows: safetensors writes the memory of an array as it is, and scikit-learn's is in columns.
+    return np.ascontiguousarray(weight, np.float32), np.ascontiguousarray(bias, np.float32)

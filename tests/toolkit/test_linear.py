@@ -11,6 +11,7 @@ import datasets
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
@@ -78,10 +79,13 @@ def test_the_penalty_best_on_validation_is_taken_and_every_one_is_logged(tmp_pat
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_saved_weights_act_on_features_of_length_one(classes: int) -> None:
+def test_saved_weights_act_on_features_of_length_one(classes: int, tmp_path: Path) -> None:
     data, features = make_data(classes)
     classifier = build_classifier(0.1).fit(features["train"], data.train["label"][:])
     weight, bias = linear_weights(classifier)
+    save_file({"weight": weight, "bias": bias}, tmp_path / "classifier.safetensors")
+    saved = load_file(tmp_path / "classifier.safetensors")
+    weight, bias = saved["weight"], saved["bias"]
     assert weight.shape == (classes, 30)
     unit = features["test"] / np.linalg.norm(features["test"], axis=1, keepdims=True)
     logits = unit @ weight.T.astype(np.float64) + bias
