@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from toolkit.config import check_range
 from toolkit.data.splits import is_blank
 from toolkit.data.tokenization import check_tokenizer, usable_positions
 from toolkit.errors import UserError
@@ -105,6 +106,8 @@ def open_continuer(source: Source, options: Options) -> Continuer:
     Raises:
         UserError: whatever is wrong with its files or the settings.
     """
+    check_range("temperature", options.temperature, 0, 100)
+    check_range("top-p", options.top_p, 0.001, 1)
     tokenizer = load_tokenizer(source.folder)
     model = load_model(source, HEAD, options, tokenizer)
     check_tokenizer(tokenizer, model.config.vocab_size)
@@ -113,5 +116,4 @@ def open_continuer(source: Source, options: Options) -> Continuer:
         temperature=options.temperature,
         top_p=options.top_p,
     )
-    settings.check()
     return Continuer(model, tokenizer, settings, options.batch_size, options.seed)

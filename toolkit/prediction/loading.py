@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -75,7 +75,7 @@ def choose_implementation(source: Source, head: str, asked: str) -> Implementati
     except ValueError:
         notify(f"{source.name}: no from-scratch {model_type} for this task; HuggingFace's is used.")
         return "hf"
-    return cast(Literal["scratch"], "scratch")
+    return "scratch"
 
 
 def _adapter_weights(source: Source) -> dict[str, tuple[int, ...]]:

@@ -33,7 +33,7 @@ class Columns:
     """Of images or their paths."""
 
 
-def choose_rows(inputs: Inputs, kind: str, columns: Columns, task: str = "") -> list[Any]:
+def choose_rows(inputs: Inputs, kind: str, columns: Columns, task: str) -> list[Any]:
     """The rows of a predictor's `kind` (`toolkit.prediction.predictor.Predictor`).
 
     Empty cells are texts without a character.
@@ -41,6 +41,7 @@ def choose_rows(inputs: Inputs, kind: str, columns: Columns, task: str = "") -> 
     Raises:
         UserError: no such column (lists those that exist), or a cell that is no text; names it.
     """
+    _refuse_unused(columns, kind, task)
     if kind == "image":
         return _images(inputs, columns.image)
     if kind == "question":
@@ -59,6 +60,18 @@ def choose_rows(inputs: Inputs, kind: str, columns: Columns, task: str = "") -> 
             f"--pair-column {pair}: this column holds the first texts. Name them: --text-column."
         )
     return list(zip(_texts(inputs, text), _texts(inputs, pair), strict=True))
+
+
+def _refuse_unused(columns: Columns, kind: str, task: str) -> None:
+    """Columns that are named for nothing are a mistake."""
+    for flag, name, fits in (
+        ("--text-column", columns.text, kind != "image"),
+        ("--pair-column", columns.pair, task == "text-classification"),
+        ("--context-column", columns.context, kind == "question"),
+        ("--image-column", columns.image, kind == "image"),
+    ):
+        if name is not None and not fits:
+            raise UserError(f"{flag} {name}: this model does {task}, which has no such column.")
 
 
 def _first_names(kind: str, task: str) -> tuple[str, ...]:

@@ -97,10 +97,10 @@ class Tagger:
         )  # fmt: skip
         tags: list[list[str]] = [[OUTSIDE] * len(sentence) for sentence in tokens]
         scores = [[0.0] * len(sentence) for sentence in tokens]
-        for window, (number, counted) in enumerate(owners):
+        for which, (number, counted) in enumerate(owners):
             for place, token in enumerate(counted):
-                tags[number][token] = self.tags[int(found["tag"][window][place])]
-                scores[number][token] = float(found["score"][window][place])
+                tags[number][token] = self.tags[int(found["tag"][which][place])]
+                scores[number][token] = float(found["score"][which][place])
         return [self._answer(*parts) for parts in zip(texts, tokens, tags, scores, strict=True)]
 
     def _text(self, row: Any) -> str:
