@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from toolkit.batching import evaluation_batches
 from toolkit.bench import BenchSettings, ResultsDiffer
 from toolkit.bench.interleaved import run_once, time_in_turn
 from toolkit.bench.record import BenchResult
@@ -23,7 +22,8 @@ from toolkit.demo.chinese_bert import NAME as MODEL
 from toolkit.demo.reviews import NAME as REVIEWS
 from toolkit.demo.reviews import read_reviews
 from toolkit.modeling import load_pretrained, load_tokenizer
-from toolkit.prediction import Options, Predictor, open_model
+from toolkit.prediction import Predictor, open_model
+from toolkit.prediction.batches import sorted_batches
 from toolkit.progress import progress_bar
 
 OURS, PIPELINE, SORTED = "toolkit predict", "pipeline", "pipeline, sorted rows"
@@ -75,7 +75,7 @@ def write_classifier(folder: Path, model: str = MODEL) -> None:
 
 def compare_speed(folder: Path, texts: Sequence[str], rounds: int) -> BenchResult:
     """As `measure`, for any folder of a classifier and any texts."""
-    ours = open_model(str(folder))
+    ours: Any = open_model(str(folder))
     lengths = _lengths(ours, texts)
     order = np.argsort(-lengths, kind="stable")
     theirs = _pipeline(folder, ours)
@@ -90,11 +90,12 @@ def compare_speed(folder: Path, texts: Sequence[str], rounds: int) -> BenchResul
     agreement = check_agreement({**results, SORTED: by_row})
     with progress_bar("measuring", rounds * len(contenders)) as display:
         seconds = time_in_turn(contenders, rounds, display.advance)
-    batch = Options().batch_size
+    limits = ours.limits
+    tokens = limits.on(next(ours.model.parameters()).device)
     return BenchResult(
         "predict",
-        f"{len(texts):,} texts of {REVIEWS}; ours in batches of {batch}, the pipeline of "
-        f"{PIPELINE_BATCH}",
+        f"{len(texts):,} texts of {REVIEWS}; at most {limits.rows} of them or "
+        f"{tokens:,} tokens at once, the pipeline {PIPELINE_BATCH} texts",
         OURS,
         seconds,
         rows=len(texts),
@@ -104,7 +105,7 @@ def compare_speed(folder: Path, texts: Sequence[str], rounds: int) -> BenchResul
             SORTED: _padded(lengths, order, PIPELINE_BATCH),
             OURS: sum(
                 len(rows) * int(lengths[rows].max())
-                for rows in evaluation_batches(len(texts), batch, 0, 1, lengths)
+                for rows in sorted_batches(lengths, limits.rows, tokens)
             ),
         },
         agreement=agreement,

@@ -91,6 +91,12 @@ def _configure_model(group: Any) -> None:
         "--batch-size", type=int, default=64, metavar="N", help="rows at once (default: 64)"
     )
     group.add_argument(
+        "--batch-tokens",
+        type=int,
+        metavar="N",
+        help="tokens at once, padding included (default: 2,048 on a CPU, 32,768 on a GPU)",
+    )
+    group.add_argument(
         "--max-length",
         type=int,
         metavar="N",

@@ -4,26 +4,61 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from toolkit.batching import Collate, evaluation_batches
+from toolkit.batching import Collate
+
+CPU_TOKENS, GPU_TOKENS = 2048, 32768
+"""Tokens of a batch where nothing is asked for: a CPU is busy with few, and more only pad more."""
 
 Advance = Callable[[int], None]
 """Called with the number of examples done, for a progress display."""
+
+
+@dataclass(frozen=True)
+class BatchLimits:
+    """How much is computed at once, at most.
+
+    Args:
+        rows: examples of a batch.
+        tokens: positions of a batch, padding included, but for a single example of more; None:
+            what suits the device.
+    """
+
+    rows: int = 64
+    tokens: int | None = None
+
+    def on(self, device: torch.device) -> int:
+        """Tokens of a batch on a device."""
+        return self.tokens or (GPU_TOKENS if device.type == "cuda" else CPU_TOKENS)
+
+
+def sorted_batches(lengths: Sequence[int], rows: int, tokens: int) -> list[np.ndarray]:
+    """Numbers of the examples of every batch, the longest first; each example exactly once."""
+    sizes = np.asarray(lengths)
+    order = np.argsort(-sizes, kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        longest = max(int(sizes[order[start]]), 1)
+        stop = start + max(1, min(rows, tokens // longest))
+        batches.append(order[start:stop])
+        start = stop
+    return batches
 
 
 def predict_sorted(
     model: nn.Module,
     examples: Sequence[dict[str, Any]],
     *,
-    lengths: Sequence[int] | None,
+    lengths: Sequence[int],
     collate: Collate,
     compute: Callable[[nn.Module, dict[str, Tensor]], Mapping[str, Any]],
-    batch_size: int,
+    limits: BatchLimits,
     advance: Advance,
     owners: Sequence[int] | None = None,
 ) -> dict[str, list[Any]]:
@@ -33,10 +68,10 @@ def predict_sorted(
 
     Args:
         model: in eval mode.
-        lengths: tokens of every example; None: they all have one size (images).
+        lengths: tokens of every example.
         collate: examples to one batch on the CPU.
         compute: per-example results of a batch: tensors or lists [batch, ...].
-        batch_size: examples at once.
+        limits: of a batch.
         owners: where several examples make up a row, the row of each; a row is done when its last
             one is. None: each example is a row.
 
@@ -44,11 +79,10 @@ def predict_sorted(
         The results by name, each a list with one entry per example, in the order of the examples.
     """
     device = next(model.parameters()).device
-    sizes = None if lengths is None else np.asarray(lengths)
     results: dict[str, list[Any]] = {}
     left = Counter(range(len(examples)) if owners is None else owners)
     with torch.inference_mode():
-        for rows in evaluation_batches(len(examples), batch_size, 0, 1, sizes):
+        for rows in sorted_batches(lengths, limits.rows, limits.on(device)):
             batch = collate([{**examples[row], "index": int(row)} for row in rows])
             batch = {name: value.to(device) for name, value in batch.items()}
             for name, values in compute(model, batch).items():

@@ -16,8 +16,8 @@ from toolkit.data.tokenization import check_tokenizer, encode_batch, length_limi
 from toolkit.errors import UserError, first_line
 from toolkit.modeling import load_tokenizer
 from toolkit.objectives import Batch, model_inputs
-from toolkit.prediction.batches import Advance, predict_sorted
-from toolkit.prediction.loading import load_model
+from toolkit.prediction.batches import Advance, BatchLimits, predict_sorted
+from toolkit.prediction.loading import limits_of, load_model
 from toolkit.prediction.predictor import NO_TEXT, NOTE, Answer, Options
 from toolkit.prediction.source import TEXT, Source
 
@@ -44,10 +44,10 @@ class TextClassifier:
         compute: Compute,
         labels: Sequence[str],
         limit: int,
-        batch_size: int,
+        limits: BatchLimits,
     ) -> None:
         self.model, self.tokenizer, self.compute = model, tokenizer, compute
-        self.labels, self.limit, self.batch_size = list(labels), limit, batch_size
+        self.labels, self.limit, self.limits = list(labels), limit, limits
         self.collate = ClassificationCollator(tokenizer)
 
     def __call__(self, rows: Sequence[Any], advance: Advance) -> list[Answer]:
@@ -60,7 +60,7 @@ class TextClassifier:
         ]
         found = predict_sorted(
             self.model, examples, lengths=encoded["length"], collate=self._collate,
-            compute=self.compute, batch_size=self.batch_size, advance=advance,
+            compute=self.compute, limits=self.limits, advance=advance,
         )  # fmt: skip
         answers = label_answers(found, self.labels)
         for row, answer, full in zip(rows, answers, encoded["full_length"], strict=True):
@@ -121,7 +121,7 @@ def open_text_classifier(source: Source, options: Options) -> TextClassifier | T
     else:
         compute = probabilities_of(model.config)
         labels = names_of_labels(model.config)
-    return TextClassifier(model, tokenizer, compute, labels, limit, options.batch_size)
+    return TextClassifier(model, tokenizer, compute, labels, limit, limits_of(options))
 
 
 def _open_tfidf(source: Source, file: Path) -> TfidfClassifier:

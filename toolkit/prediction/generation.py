@@ -16,8 +16,8 @@ from toolkit.errors import UserError
 from toolkit.gpt2 import HEAD
 from toolkit.modeling import load_tokenizer
 from toolkit.objectives import Batch
-from toolkit.prediction.batches import Advance, predict_sorted
-from toolkit.prediction.loading import load_model
+from toolkit.prediction.batches import Advance, BatchLimits, predict_sorted
+from toolkit.prediction.loading import limits_of, load_model
 from toolkit.prediction.predictor import NO_TEXT, NOTE, Answer, Options
 from toolkit.prediction.source import GENERATION, Source
 from toolkit.text_samples import SamplingSettings, read_sample
@@ -40,10 +40,10 @@ class Continuer:
     labels: Sequence[str] = ()
 
     def __init__(
-        self, model: Any, tokenizer: Any, settings: SamplingSettings, batch_size: int, seed: int
+        self, model: Any, tokenizer: Any, settings: SamplingSettings, limits: BatchLimits, seed: int
     ) -> None:
         self.model, self.tokenizer, self.settings = model, tokenizer, settings
-        self.batch_size, self.seed = batch_size, seed
+        self.limits, self.seed = limits, seed
         positions = usable_positions(model.config)
         if positions is not None and settings.max_new_tokens > positions:
             raise UserError(
@@ -66,7 +66,7 @@ class Continuer:
         torch.manual_seed(self.seed)
         found = predict_sorted(
             self.model, [{"input_ids": ids} for ids in read], lengths=list(map(len, read)),
-            collate=self._collate, compute=self._compute, batch_size=self.batch_size,
+            collate=self._collate, compute=self._compute, limits=self.limits,
             advance=advance,
         )  # fmt: skip
         for number, ids, whole, new in zip(written, read, full, found["new"], strict=True):
@@ -116,4 +116,4 @@ def open_continuer(source: Source, options: Options) -> Continuer:
         temperature=options.temperature,
         top_p=options.top_p,
     )
-    return Continuer(model, tokenizer, settings, options.batch_size, options.seed)
+    return Continuer(model, tokenizer, settings, limits_of(options), options.seed)

@@ -14,6 +14,7 @@ from toolkit.adapters import load_adapter, merge
 from toolkit.console import notify
 from toolkit.errors import UserError
 from toolkit.modeling import Implementation, load_pretrained, read_config
+from toolkit.prediction.batches import BatchLimits
 from toolkit.prediction.predictor import Options
 from toolkit.prediction.source import Source
 
@@ -63,6 +64,11 @@ def place(model: nn.Module, device: str) -> nn.Module:
         if isinstance(error, torch.OutOfMemoryError):
             raise
         raise UserError(f"--device {device}: not available here. Use auto or cpu.") from error
+
+
+def limits_of(options: Options) -> BatchLimits:
+    """How much is computed at once."""
+    return BatchLimits(options.batch_size, options.batch_tokens)
 
 
 def choose_implementation(source: Source, head: str, asked: str) -> Implementation:

@@ -36,7 +36,7 @@ def open_source(source: Source, options: Options) -> Predictor:
         UserError: whatever is wrong with its files, or an option out of its range.
     """
     check_range("batch-size", options.batch_size, 1, 1 << 20)
-    for name in ("max_length", "max_new_tokens", "beams"):
+    for name in ("batch_tokens", "max_length", "max_new_tokens", "beams"):
         if getattr(options, name) is not None:
             check_range(name.replace("_", "-"), getattr(options, name), 1, 1 << 30)
     _check_special(source, options)

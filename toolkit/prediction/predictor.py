@@ -28,7 +28,9 @@ class Options:
     device: str = "auto"
     """auto, cpu, cuda, cuda:1 ..."""
     batch_size: int = 64
-    """Rows computed at once."""
+    """Rows computed at once, at most."""
+    batch_tokens: int | None = None
+    """Tokens computed at once, at most, padding included; None: what suits the device."""
     max_length: int | None = None
     """Tokens of an input; what is longer is cut, or read in windows."""
     max_new_tokens: int | None = None

@@ -16,8 +16,8 @@ from toolkit.data.splits import is_blank
 from toolkit.data.tokenization import input_limit
 from toolkit.errors import UserError
 from toolkit.modeling import load_tokenizer
-from toolkit.prediction.batches import Advance, predict_sorted
-from toolkit.prediction.loading import load_model
+from toolkit.prediction.batches import Advance, BatchLimits, predict_sorted
+from toolkit.prediction.loading import limits_of, load_model
 from toolkit.prediction.predictor import NO_TEXT, NOTE, Answer, Options
 from toolkit.prediction.source import QUESTIONS, Source
 from toolkit.question_answering import AnswerExtraction, AnswerTexts
@@ -48,7 +48,7 @@ class Answerer:
         max_question: int,
         max_answer: int,
         threshold: float,
-        batch_size: int,
+        limits: BatchLimits,
     ) -> None:
         self.model, self.tokenizer = model, tokenizer
         self.layout = pair_layout(tokenizer, "a")
@@ -62,7 +62,7 @@ class Answerer:
         self.overlap = min(overlap, room - 1)
         self.objective = AnswerExtraction(max_answer)
         self.collate = AnswerCollator(tokenizer)
-        self.batch_size = batch_size
+        self.limits = limits
 
     def __call__(self, rows: Sequence[Any], advance: Advance) -> list[Answer]:
         """`prediction` ("" for none) and `margin`: the score of the best answer over none."""
@@ -81,7 +81,7 @@ class Answerer:
         )  # fmt: skip
         found = predict_sorted(
             self.model, windows.to_list(), lengths=windows["length"][:], collate=self.collate,
-            compute=self.objective.outputs, batch_size=self.batch_size, advance=advance,
+            compute=self.objective.outputs, limits=self.limits, advance=advance,
             owners=windows["question"][:],
         )  # fmt: skip
         outputs = {name: np.array(values) for name, values in found.items()}
@@ -123,7 +123,7 @@ def open_answerer(source: Source, options: Options) -> Answerer:
         max_question=config.get("max_question", MAX_QUESTION),
         max_answer=config.get("max_answer", MAX_ANSWER),
         threshold=-np.inf if threshold is None else float(threshold),
-        batch_size=options.batch_size,
+        limits=limits_of(options),
     )
 
 

@@ -18,9 +18,9 @@ from toolkit.data.word_windows import special_tokens, word_pieces, word_windows
 from toolkit.errors import UserError
 from toolkit.modeling import load_tokenizer
 from toolkit.objectives import Batch, model_inputs
-from toolkit.prediction.batches import Advance, predict_sorted
+from toolkit.prediction.batches import Advance, BatchLimits, predict_sorted
 from toolkit.prediction.classification import names_of_labels
-from toolkit.prediction.loading import load_model
+from toolkit.prediction.loading import limits_of, load_model
 from toolkit.prediction.predictor import NO_TEXT, NOTE, Answer, Options
 from toolkit.prediction.source import TAGS, Source
 
@@ -61,11 +61,11 @@ class Tagger:
         limit: int,
         overlap: int,
         unit: str | None,
-        batch_size: int,
+        limits: BatchLimits,
     ) -> None:
         self.model, self.tokenizer, self.tags = model, tokenizer, list(labels)
         self.labels: Sequence[str] = ()
-        self.unit, self.batch_size = unit, batch_size
+        self.unit, self.limits = unit, limits
         self.room = limit - tokenizer.num_special_tokens_to_add()
         check_range("max_length", limit, tokenizer.num_special_tokens_to_add() + 1, 1 << 30)
         self.overlap = min(overlap, self.room - 1)
@@ -92,7 +92,7 @@ class Tagger:
         advance(len(rows) - len({number for number, _ in owners}))  # rows without a token
         found = predict_sorted(
             self.model, windows, lengths=[len(window["input_ids"]) for window in windows],
-            collate=self._collate, compute=self._compute, batch_size=self.batch_size,
+            collate=self._collate, compute=self._compute, limits=self.limits,
             advance=advance, owners=[number for number, _ in owners],
         )  # fmt: skip
         tags: list[list[str]] = [[OUTSIDE] * len(sentence) for sentence in tokens]
@@ -239,7 +239,7 @@ def open_tagger(source: Source, options: Options) -> Tagger:
         limit=input_limit(asked, tokenizer, model.config),
         overlap=OVERLAP if overlap is None else overlap,
         unit=unit,
-        batch_size=options.batch_size,
+        limits=limits_of(options),
     )
 
 

@@ -13,9 +13,9 @@ from toolkit.data.tokenization import input_limit, usable_positions
 from toolkit.fine_tuning import FineTuningConfig
 from toolkit.modeling import load_tokenizer
 from toolkit.objectives import Batch
-from toolkit.prediction.batches import Advance, predict_sorted
+from toolkit.prediction.batches import Advance, BatchLimits, predict_sorted
 from toolkit.prediction.classification import add_note
-from toolkit.prediction.loading import choose_implementation, load_model, place
+from toolkit.prediction.loading import choose_implementation, limits_of, load_model, place
 from toolkit.prediction.predictor import NO_TEXT, NOTE, Answer, Options
 from toolkit.prediction.source import TRANSLATION, Source
 from toolkit.translation import GenerationSettings, decode, translate
@@ -44,10 +44,10 @@ class Writer:
         generate: Callable[[Any, Batch], Tensor],
         limit: int,
         prefix: str,
-        batch_size: int,
+        limits: BatchLimits,
     ) -> None:
         self.model, self.tokenizer, self.generate = model, tokenizer, generate
-        self.limit, self.prefix, self.batch_size = limit, prefix, batch_size
+        self.limit, self.prefix, self.limits = limit, prefix, limits
 
     def __call__(self, rows: Sequence[Any], advance: Advance) -> list[Answer]:
         """`prediction`: the text."""
@@ -63,7 +63,7 @@ class Writer:
         examples = [{"input_ids": row} for row in ids]
         found = predict_sorted(
             self.model, examples, lengths=list(map(len, ids)), collate=self._collate,
-            compute=self._compute, batch_size=self.batch_size, advance=advance,
+            compute=self._compute, limits=self.limits, advance=advance,
         )  # fmt: skip
         for number, text, whole in zip(written, found["text"], full, strict=True):
             answers[number] = {"prediction": text}
@@ -109,7 +109,7 @@ def open_translator(source: Source, options: Options) -> Writer:
     longest = options.max_length or source.tokenization("max_length") or _LONGEST
     limit = input_limit(min(longest, _LONGEST), tokenizer, model.config)
     generate = _search(source, model, options, limit)
-    return Writer(model, tokenizer, generate, limit, prefix, options.batch_size)
+    return Writer(model, tokenizer, generate, limit, prefix, limits_of(options))
 
 
 def _languages(source: Source, options: Options) -> tuple[str, str] | None:

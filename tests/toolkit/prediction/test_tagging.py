@@ -14,6 +14,7 @@ import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer, pipeline
 
 from toolkit.prediction import Options, open_model, predict
+from toolkit.prediction.batches import BatchLimits
 from toolkit.prediction.tagging import Tagger
 
 from .conftest import LETTERS, Finished
@@ -100,7 +101,7 @@ def test_tags_belong_to_the_first_pieces_of_words_wherever_padding_stands(
     tokenizer = AutoTokenizer.from_pretrained(tmp_path, padding_side=side)
     names = ["O", "B-A", "I-A", "B-B", "I-B"]
     tagger = Tagger(Constant(5).eval(), tokenizer, names, limit=6, overlap=1, unit=None,
-                    batch_size=3)  # fmt: skip
+                    limits=BatchLimits(3))  # fmt: skip
     text = "Hamburg isn. 北京"
     [long, short] = predict(tagger, [text, "is."]).answers
     # Ids: ham 5 -> O, is 7 -> I-A, . 9 -> I-B, 北 10 -> O, 京 11 -> B-A
