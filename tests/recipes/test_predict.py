@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,9 @@ def test_broken_runs(runs: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "alone" / "tfidf.joblib").write_bytes(b"anything")
     with pytest.raises(UserError, match="from its run alone"):
         open_model(str(tmp_path / "alone"))
+    shutil.copytree(runs["frozen"] / "model", tmp_path / "frozen")
+    with pytest.raises(UserError, match=r"in its run\. Give the run directory"):
+        open_model(str(tmp_path / "frozen"))
     with pytest.raises(UserError, match="HuggingFace has no scratch_lstm"):
         open_model(str(runs["lstm"]), Options(implementation="hf"))
     with pytest.raises(UserError, match="trained on single texts"):
@@ -183,6 +187,12 @@ def check_image_files(
     assert status_of(*command) == 0
     made = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
     assert [row["image"] for row in made] == [f"deep/{place}.bmp" for place in range(3)]
+    picture = str(folder / "pictures" / "deep" / "0.bmp")
+    for words in ([picture], ["--file", picture], [str(folder / "pictures")]):
+        again = ["predict", str(run), *words, "--output", str(output), "--overwrite"]
+        assert status_of(*again) == 0
+        first = json.loads(output.read_text("utf-8").splitlines()[0])
+        assert first["prediction"] == answers[0]["prediction"]
     assert [row["prediction"] for row in made] == [a["prediction"] for a in answers[:3]]
 
     (folder / "bad.bmp").write_bytes(b"<html>")

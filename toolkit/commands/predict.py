@@ -171,6 +171,8 @@ def _check_arguments(args: argparse.Namespace) -> None:
 def _read(args: argparse.Namespace, images: bool) -> Inputs:
     from toolkit.prediction.inputs import given_images, given_texts, read_inputs
 
+    if images and len(args.texts) == 1 and Path(args.texts[0]).is_dir():
+        return read_inputs(args.texts[0])
     if args.texts:
         return given_images(args.texts) if images else given_texts(args.texts)
     return read_inputs(args.file, args.format)
@@ -211,6 +213,8 @@ def _print(args: argparse.Namespace, records: list[dict[str, Any]]) -> None:
     if args.json or (args.output is None and not args.texts):
         from toolkit.prediction.outputs import write_json_lines
 
+        if hasattr(sys.stdout, "reconfigure"):  # JSON is UTF-8, whatever the terminal speaks
+            sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
         write_json_lines(records, sys.stdout)
         sys.stdout.flush()
     elif args.output is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from toolkit.data.encoding import decode
 from toolkit.data.files import data_suffix, parse_table, read_raw, read_table
+from toolkit.data.image_sources import IMAGE_SUFFIXES, is_visible
 from toolkit.errors import UserError
 
 FORMATS = ("lines", "csv", "tsv", "json", "jsonl")
@@ -70,6 +71,8 @@ def read_inputs(file: str, form: str | None = None) -> Inputs:
         return _read_folder(path)
     if form is not None:
         return _parse(read_raw(path), form, str(path), path.parent)
+    if path.suffix.lower() in IMAGE_SUFFIXES:
+        return given_images([file])
     if data_suffix(path) is None:
         return _parse(read_raw(path), "lines", str(path), path.parent)
     table = read_table(path)
@@ -101,8 +104,6 @@ def _is_json_lines(content: bytes) -> bool:
 
 def _read_folder(folder: Path) -> Inputs:
     """All images below a folder, sorted by their paths, which are the column `image`."""
-    from toolkit.data.image_sources import IMAGE_SUFFIXES, is_visible
-
     names = [
         str(path.relative_to(folder))
         for path in sorted(folder.rglob("*"))

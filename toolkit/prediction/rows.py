@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.data.columns import TEXT_NAMES
+from toolkit.data.image_sources import image_column_name, image_content
 from toolkit.data.suggest import near_names
 from toolkit.errors import UserError
 from toolkit.prediction.inputs import Inputs
@@ -142,8 +143,6 @@ def _from_json(cell: str, inputs: Inputs, row: int, column: str) -> Any:
 
 
 def _images(inputs: Inputs, asked: str | None) -> list[Any]:
-    from toolkit.data.image_sources import image_column_name, image_content
-
     names = list(inputs.columns)
     if asked is None and names == ["text"]:  # lines of standard input or of a text file
         asked = "text"

@@ -101,6 +101,11 @@ def find_source(name: str) -> Source:
             return _run(name, path.resolve().parent)
         if (path / "adapter_config.json").is_file() and not (path / "config.json").is_file():
             return _adapter(name, path)
+        if (path / "classifier.safetensors").is_file():
+            raise UserError(
+                f"{name}: the classifier of a frozen model; the names of its labels are in its "
+                "run. Give the run directory."
+            )
         if not (path / "config.json").is_file() and (path / "tfidf.joblib").is_file():
             raise UserError(
                 f"{name}: a TF-IDF model is read from its run alone, as its file could hold any "
