@@ -26,7 +26,7 @@ from toolkit.prediction import Predictor, open_model
 from toolkit.prediction.batches import sorted_batches
 from toolkit.progress import progress_bar
 
-OURS, PIPELINE, SORTED = "toolkit predict", "pipeline", "pipeline, sorted rows"
+OURS, PIPELINE, SORTED = "toolkit predict", "pipeline", "pipeline, sorted"
 PIPELINE_BATCH = 32
 TOLERANCE = 1e-5
 """Largest difference of a probability."""
@@ -39,7 +39,7 @@ def measure(settings: BenchSettings) -> BenchResult:
     """Compare the probabilities, then time.
 
     Raises:
-        ResultsDiffer: a probability differs by more than the tolerance, or a label.
+        ResultsDiffer: a probability differs by more than the tolerance.
         UserError: model or reviews are not at hand.
     """
     texts = some_reviews(10_000 if settings.full else 600)
@@ -115,13 +115,14 @@ def compare_speed(folder: Path, texts: Sequence[str], rounds: int) -> BenchResul
 def check_agreement(results: dict[str, Probabilities]) -> dict[str, Any]:
     """The largest difference between ours and the others' probabilities, row by row.
 
-    A label may differ where its two best probabilities are within the tolerance of each other.
+    With differences within the tolerance a label can differ only where its two best probabilities
+    are as close to each other; how many do is counted.
 
     Raises:
         ResultsDiffer: says where and by how much.
     """
     own = np.array(results[OURS])
-    largest = 0.0
+    largest, others = 0.0, 0
     for name in (PIPELINE, SORTED):
         other = np.array(results[name])
         differences = np.abs(own - other).max(-1)
@@ -132,12 +133,11 @@ def check_agreement(results: dict[str, Probabilities]) -> dict[str, Any]:
                 f"{OURS} and {name} differ by {differences[row]:.2g} in a probability of row "
                 f"{row + 1}, where {TOLERANCE:g} is allowed: no ratio of speeds is given."
             )
-        best = np.sort(own, -1)
-        clear = best[:, -1] - best[:, -2] > 2 * TOLERANCE
-        assert (own.argmax(-1) == other.argmax(-1))[clear].all()
+        others += int((own.argmax(-1) != other.argmax(-1)).sum())
     return {
         "compared": "probabilities of all rows",
         "largest_difference": largest,
+        "other_labels": others,
         "tolerance": TOLERANCE,
     }
 

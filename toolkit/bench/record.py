@@ -65,13 +65,13 @@ class BenchResult:
         }
 
     def table(self) -> Table:
-        """One line a contender; how many times as fast ours is as each of the others."""
+        """One row a contender; how many times as fast ours is as each of the others."""
         table = Table(
             title=f"{self.name}: {self.task}", title_justify="left", caption_justify="left",
             caption=_machine(describe_environment()),
         )  # fmt: skip
         table.add_column("program", no_wrap=True)
-        for column in ("seconds", "rows/s", "tokens/s", "padding", "ours is faster"):
+        for column in ("seconds", "rows/s", "tokens/s", "padding", "ours"):
             table.add_column(column, justify="right")
         faster = ratios(self.seconds, self.ours)
         for name, times in self.seconds.items():
@@ -79,12 +79,12 @@ class BenchResult:
             ratio = faster.get(name)
             table.add_row(
                 escape(name),
-                f"{spread.median:.2f} ({spread.lowest:.1f}-{spread.highest:.1f})",
+                f"{spread.median:.2f}\n{spread.lowest:.1f}-{spread.highest:.1f}",
                 f"{self.rows / spread.median:,.1f}",
                 f"{self.real_tokens / spread.median:,.0f}",
                 f"{self.padded_tokens[name] / self.real_tokens:.2f}",
                 "" if ratio is None
-                else f"{ratio.median:.2f}x ({ratio.lowest:.2f}-{ratio.highest:.2f})",
+                else f"{ratio.median:.2f}x\n{ratio.lowest:.2f}-{ratio.highest:.2f}",
             )  # fmt: skip
         return table
 
@@ -94,6 +94,6 @@ def _machine(environment: Mapping[str, Any]) -> str:
     versions = environment["packages"]
     return (
         f"{where}, {environment['threads']} threads; torch {versions['torch']}, transformers "
-        f"{versions['transformers']}; medians (lowest-highest) of rounds taken in turn; tokens "
-        "are real ones; padding: computed per real token"
+        f"{versions['transformers']}; medians, below them lowest-highest, of rounds taken in "
+        "turn; tokens are real ones; padding: computed per real token; ours: how many times as fast it is"
     )

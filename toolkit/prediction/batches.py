@@ -38,7 +38,7 @@ class BatchLimits:
         return self.tokens or (GPU_TOKENS if device.type == "cuda" else CPU_TOKENS)
 
 
-def sorted_batches(lengths: Sequence[int], rows: int, tokens: int) -> list[np.ndarray]:
+def sorted_batches(lengths: Sequence[int] | np.ndarray, rows: int, tokens: int) -> list[np.ndarray]:
     """Numbers of the examples of every batch, the longest first; each example exactly once."""
     sizes = np.asarray(lengths)
     order = np.argsort(-sizes, kind="stable")

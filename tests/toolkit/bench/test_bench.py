@@ -96,6 +96,11 @@ def test_results_that_differ_have_no_ratio() -> None:
     close = [[0.2, 0.8], [0.600009, 0.399991]]
     found = bench_predict.check_agreement({OURS: own, PIPELINE: own, SORTED: close})
     assert found["largest_difference"] == pytest.approx(9e-6)
+    assert found["other_labels"] == 0
+    even = [[0.2, 0.8], [0.5 + 1e-6, 0.5 - 1e-6]]
+    odd = [[0.2, 0.8], [0.5 - 1e-6, 0.5 + 1e-6]]
+    found = bench_predict.check_agreement({OURS: even, PIPELINE: even, SORTED: odd})
+    assert found["other_labels"] == 1
     for wrong in ([[0.2, 0.8], [0.60002, 0.39998]], [[0.2, 0.8], [np.nan, np.nan]]):
         with pytest.raises(ResultsDiffer, match="in a probability of row 2"):
             bench_predict.check_agreement({OURS: own, PIPELINE: own, SORTED: wrong})
