@@ -95,5 +95,6 @@ def _machine(environment: Mapping[str, Any]) -> str:
     return (
         f"{where}, {environment['threads']} threads; torch {versions['torch']}, transformers "
         f"{versions['transformers']}; medians, below them lowest-highest, of rounds taken in "
-        "turn; tokens are real ones; padding: computed per real token; ours: how many times as fast it is"
+        "turn; tokens are real ones; padding: computed per real token; ours: how many "
+        "times as fast it is"
     )

@@ -85,6 +85,17 @@ def detect_scheme(sentences: Iterable[Sequence[str]]) -> str:
     )
 
 
+def scheme_of_labels(labels: Sequence[str]) -> str | None:
+    """The scheme of a model's labels; None where they have no prefixes (parts of speech)."""
+    found = [_TAG.fullmatch(label) for label in labels if label != OUTSIDE]
+    used = {match[1] for match in found if match is not None}
+    if not used or None in found:
+        return None
+    if used <= {"B", "I"}:
+        return "bio" if "B" in used else "iob1"
+    return next((s for s in ("bioes", "bmes", "bilou") if used <= set(PREFIXES[s])), "bio")
+
+
 def read_spans(tags: Sequence[str], scheme: str = "bio") -> tuple[list[Span], list[Problem]]:
     """Entities of a sentence, and where its tags break the rules of the scheme.
 

@@ -10,7 +10,6 @@ from safetensors import safe_open
 from torch import nn
 
 from scratch_models.hub.auto import scratch_class
-from toolkit.adapters import load_adapter, merge
 from toolkit.console import notify
 from toolkit.errors import UserError
 from toolkit.modeling import Implementation, load_pretrained, read_config
@@ -40,6 +39,8 @@ def load_model(source: Source, head: str, options: Options, tokenizer: Any = Non
     )
     model: Any = loaded.model
     if source.adapter is not None:
+        from toolkit.adapters import load_adapter, merge  # and with it peft
+
         _check_covered(source, loaded.new_modules)
         model = merge(load_adapter(model, source.adapter))
     elif loaded.new_modules:

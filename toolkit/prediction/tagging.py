@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from toolkit.config import check_range
 from toolkit.data.splits import is_blank
-from toolkit.data.tag_schemes import OUTSIDE, PREFIXES, read_spans
+from toolkit.data.tag_schemes import OUTSIDE, read_spans, scheme_of_labels
 from toolkit.data.tokenization import input_limit
 from toolkit.data.word_windows import special_tokens, word_pieces, word_windows
 from toolkit.errors import UserError
@@ -71,7 +71,7 @@ class Tagger:
         self.overlap = min(overlap, self.room - 1)
         # "a" is a token of every vocabulary, be it the unknown one.
         self.before, self.after = special_tokens(tokenizer, "a")
-        self.scheme = _scheme(self.tags)
+        self.scheme = scheme_of_labels(self.tags)
 
     def __call__(self, rows: Sequence[Any], advance: Advance) -> list[Answer]:
         """`entities` (text, type, start, end in characters, score), `tagged_tokens` and their
@@ -241,17 +241,6 @@ def open_tagger(source: Source, options: Options) -> Tagger:
         unit=unit,
         limits=limits_of(options),
     )
-
-
-def _scheme(labels: Sequence[str]) -> str | None:
-    """The scheme of a model's tags; None where they have no prefixes (parts of speech)."""
-    prefixes = {label[0] for label in labels if re.fullmatch(r"[BIMESLU][-_].+", label)}
-    plain = [label for label in labels if label != OUTSIDE and label[1:2] not in ("-", "_")]
-    if plain or not prefixes:
-        return None
-    if prefixes <= {"B", "I"}:
-        return "bio" if "B" in prefixes else "iob1"
-    return next((s for s in ("bioes", "bmes", "bilou") if prefixes <= set(PREFIXES[s])), "bio")
 
 
 def _as_inside(tag: str) -> str:

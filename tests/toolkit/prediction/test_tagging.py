@@ -127,10 +127,11 @@ def test_tags_belong_to_the_first_pieces_of_words_wherever_padding_stands(
 def test_other_schemes(
     tagger: Path, labels: list[str], tags: list[str], expected: list[tuple[str, int, int]]
 ) -> None:
-    from toolkit.prediction.tagging import Token, _scheme
+    from toolkit.data.tag_schemes import scheme_of_labels
+    from toolkit.prediction.tagging import Token
 
     model: Any = open_model(str(tagger))
-    model.scheme = _scheme(labels)
+    model.scheme = scheme_of_labels(labels)
     tokens = [Token(n, n + 1, [5]) for n in range(4)]
     answer = model._answer("今天很好", tokens, tags, [1.0] * 4)
     assert [(e["type"], e["start"], e["end"]) for e in answer["entities"]] == expected
