@@ -130,7 +130,7 @@ def load_run(folder: str | Path) -> SavedRun:
             f"{folder} is not a run directory. Give the folder of a finished run, the one that "
             "holds summary.json, such as results/runs/bert_sentiment/<run>."
         )
-    summary = _load_summary(folder / "summary.json")
+    summary = load_summary(folder / "summary.json")
     task = TASKS[summary["task"]]
     path = folder / "predictions" / f"{task.split}.parquet"
     predictions = task.read(path, summary)
@@ -145,7 +145,12 @@ def load_run(folder: str | Path) -> SavedRun:
     return SavedRun(folder, summary, predictions, read_yaml(settings) if settings.exists() else {})
 
 
-def _load_summary(path: Path) -> dict[str, Any]:
+def load_summary(path: Path) -> dict[str, Any]:
+    """Read and check a `summary.json`.
+
+    Raises:
+        UserError: it is missing, no JSON, of another version, or lacks a part; says which.
+    """
     if not path.is_file():
         raise UserError(
             f"{path} does not exist. Either {path.parent} is not a run directory or the run did "
