@@ -16,6 +16,7 @@ COMMANDS = {
     "bench": "measure speed against HuggingFace, results compared first",
     "compare": "compare finished runs: one table, paired tests, a report",
     "experiment": "run every cell of an experiment file and compare them",
+    "export": "a run as a folder for plain transformers, or as ONNX; checked",
     "models": "list the architectures and how far each was seen equal to HuggingFace's",
     "parity": "prove that a scratch model equals HuggingFace's on a checkpoint",
     "predict": "label texts or images, find entities, translate, write: with a run or a model",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
+
+from toolkit.errors import UserError
 
 
 def without_nan(value: Any) -> Any:
@@ -13,3 +17,19 @@ def without_nan(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nan(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_json(content: Any, path: str) -> None:
+    """Write what a command says as JSON to a file, or print it where the path is "-".
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    text = json.dumps(without_nan(content), ensure_ascii=False, indent=1, allow_nan=False)
+    if path == "-":
+        print(text)
+        return
+    try:
+        Path(path).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from error

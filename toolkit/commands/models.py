@@ -6,13 +6,13 @@ Listing imports neither torch nor transformers: it answers at once.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.catalogue import STATUS_FILE, Status, code_of, read_status, write_status
 from toolkit.errors import UserError
+from toolkit.json_values import write_json
 
 if TYPE_CHECKING:
     from scratch_models.hub.architecture import Architecture
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     statuses = read_status(args.status)
     equal = not args.check or _check(chosen, args, statuses)
     if args.json:
-        _write_json(json.dumps(to_dict(chosen, statuses), indent=1, ensure_ascii=False), args.json)
+        write_json(to_dict(chosen, statuses), args.json)
     if args.json == "-":
         pass
     elif args.names and not args.check:
@@ -141,13 +141,3 @@ def _check(
     if args.write:
         write_status(statuses, args.status)
     return not failures
-
-
-def _write_json(text: str, path: str) -> None:
-    if path == "-":
-        print(text)
-        return
-    try:
-        Path(path).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from error

@@ -76,7 +76,7 @@ def _batches(processor: Any, request: dict[str, Any]) -> list[dict[str, Any]]:
 def _results(model: Any, batch: dict[str, Any], check: str) -> dict[str, Any]:
     import torch
 
-    inputs = batch.get("input_ids", batch.get("pixel_values"))
+    inputs = batch["pixel_values"] if "pixel_values" in batch else batch["input_ids"]
     results = {"inputs": inputs}
     if check == "translation":
         start = model.generation_config.decoder_start_token_id
@@ -91,10 +91,11 @@ def _results(model: Any, batch: dict[str, Any], check: str) -> dict[str, Any]:
         values = found.get(name) if hasattr(found, "get") else getattr(found, name, None)
         if values is not None:
             results[name] = values
-    mask = batch.get("attention_mask")
+    if "attention_mask" not in batch:
+        return results
+    mask = batch["attention_mask"]
     for name, values in results.items():
-        by_token = mask is not None and values.shape[:2] == mask.shape and name != "inputs"
-        if by_token:
+        if values.shape[:2] == mask.shape and name != "inputs":
             results[name] = values * mask.view(*mask.shape, *[1] * (values.ndim - 2))
     return results
 
@@ -137,7 +138,7 @@ def main(file: str) -> None:
 
     An error of loading or computing is an answer: its stage and what it says.
     """
-    sys.meta_path.insert(0, Blocked())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, Blocked())
     place = Path(file).parent
     request = json.loads(Path(file).read_text(encoding="utf-8"))
     answer: dict[str, Any] = {}
@@ -148,7 +149,8 @@ def main(file: str) -> None:
         torch.set_num_threads(request["threads"])
         model, processor, answer = _load(request)
         stage = "it cannot be used"
-        np.savez(place / "answer.npz", **outputs(model, processor, request))
+        found: dict[str, Any] = dict(outputs(model, processor, request))
+        np.savez(place / "answer.npz", **found)
         stage = "its lines of usage do not work"
         del model
         with contextlib.redirect_stdout(io.StringIO()) as printed:

@@ -14,6 +14,8 @@ from toolkit.sharing import remote
 
 _HERE = Path(remote.__file__).parent
 _OUR_BASE = "from scratch_models.hub.base import ScratchPreTrainedModel\n"
+_CONFIG_IMPORT = "from transformers import PreTrainedConfig\n"
+_BOTH_IMPORTS = "from transformers import PreTrainedConfig, PreTrainedModel\n"
 _PLAIN_BASE = '''
 
 class ScratchPreTrainedModel(PreTrainedModel):
@@ -115,17 +117,14 @@ def without_our_base(source: str) -> str:
     Raises:
         ValueError: it takes more of this package than that.
     """
-    plain = source.replace(_OUR_BASE, _PLAIN_BASE)
-    plain = plain.replace(
-        "from transformers import PreTrainedConfig\n",
-        "from transformers import PreTrainedConfig, PreTrainedModel\n",
-    )
-    wrong = [line for line in plain.splitlines() if "import" in line and "scratch_models" in line]
-    if wrong or plain.count(_PLAIN_BASE) != 1 or "import PreTrainedConfig, PreT" not in plain:
-        raise ValueError(
-            f"this source cannot stand alone: {wrong or 'other imports than expected'}"
-        )
-    return plain
+    replaced = ((_OUR_BASE, _PLAIN_BASE), (_CONFIG_IMPORT, _BOTH_IMPORTS))
+    absent = [old for old, _ in replaced if source.count(old) != 1]
+    for old, new in replaced:
+        source = source.replace(old, new)
+    left = [line for line in source.splitlines() if "scratch_models" in line and "import" in line]
+    if absent or left:
+        raise ValueError(f"this source cannot stand alone: without {absent}, with {left}")
+    return source
 
 
 def _source(name: str) -> str:

@@ -112,12 +112,7 @@ def usage_of_model(kind: Kind, remote_code: bool = False) -> str:
 def usage_of_adapter(kind: Kind, base: str) -> str:
     """With peft, on the base model of this name."""
     images = kind.check == "image-classification"
-    example = 'Image.open("photo.jpg").convert("RGB")' if images else _example(kind)
-    if kind.check == "text-classification" and kind.pairs:
-        first, second = (
-            ("怎么退款？", "我想把钱退回来。") if kind.chinese else ("How?", "Like this.")
-        )
-        example = f'"{first}", "{second}"'
+    example = 'Image.open("photo.jpg").convert("RGB")' if images else example_texts_of(kind)
     code = _ADAPTER.format(
         auto=AUTO_CLASSES[kind.check],
         processor="AutoImageProcessor" if images else "AutoTokenizer",
@@ -126,6 +121,15 @@ def usage_of_adapter(kind: Kind, base: str) -> str:
         result=_RESULTS.get(kind.check, _BEST_LABEL),
     )
     return f"from PIL import Image\n{code}" if images else code
+
+
+def example_texts_of(kind: Kind) -> str:
+    """Arguments of a tokenizer, as Python: a text, or the two of a pair."""
+    if kind.pairs and kind.check == "text-classification":
+        if kind.chinese:
+            return '"怎么退款？", "我想把钱退回来。"'
+        return '"How do I pay?", "Which cards do you take?"'
+    return _example(kind)
 
 
 def _example(kind: Kind) -> str:

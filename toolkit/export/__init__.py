@@ -1,0 +1,1 @@
+"""Trained models in other formats, each checked against the run it was made from."""
