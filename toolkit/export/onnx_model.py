@@ -132,8 +132,8 @@ def _batches(
 
         images = [Image.open(name).convert("RGB") for name in some_images(source, folder)]
         for rows in (2, 1, 5):
-            group = (images * rows)[:rows]
-            yield {"pixel_values": processor(group, return_tensors="pt")["pixel_values"]}
+            read = processor((images * rows)[:rows], return_tensors="pt")
+            yield {"pixel_values": read["pixel_values"]}
         return
     texts = some_texts(source, kind)
     longest, shortest = max(texts, key=_length), min(texts, key=_length)

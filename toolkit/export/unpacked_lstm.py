@@ -31,10 +31,9 @@ class BothWays(nn.Module):
 
     def __init__(self, lstm: nn.LSTM) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(
-            nn.ModuleList(_one_way(lstm, layer, suffix) for suffix in ("", "_reverse"))
-            for layer in range(lstm.num_layers)
-        )
+        layers = range(lstm.num_layers)
+        self.forwards = nn.ModuleList(_one_way(lstm, layer, "") for layer in layers)
+        self.backwards = nn.ModuleList(_one_way(lstm, layer, "_reverse") for layer in layers)
 
     def encode(self, embedded: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """As `ScratchLSTMForSequenceClassification.encode`: [batch, length, size], [batch, length].
@@ -48,7 +47,7 @@ class BothWays(nn.Module):
         hidden, real = _reordered(embedded, order), real.gather(1, order)
         last = real.sum(1, keepdim=True) - 1
         reverse = torch.where(real, last - places, places)
-        for forward, backward in self.layers:
+        for forward, backward in zip(self.forwards, self.backwards, strict=True):
             ahead, _ = forward(hidden)
             behind, _ = backward(_reordered(hidden, reverse))
             hidden = torch.cat([ahead, _reordered(behind, reverse)], dim=-1)

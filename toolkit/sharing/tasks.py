@@ -129,6 +129,11 @@ def example_texts(source: Source, most: int) -> list[str]:
     for row in example_rows(source, most):
         for name in ("text", "source", "question", "context", "tokens"):
             if name in row:
-                found.append("".join(row[name]) if name == "tokens" else str(row[name]))
+                found.append(_joined(row[name]) if name == "tokens" else str(row[name]))
                 break
     return found
+
+
+def _joined(tokens: list[str]) -> str:
+    """Characters follow each other, words have a space between."""
+    return ("" if all(len(token) == 1 for token in tokens) else " ").join(tokens)
