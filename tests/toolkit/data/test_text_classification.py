@@ -223,9 +223,13 @@ def test_columns_are_guessed_or_asked_for(tmp_path):
     with pytest.raises(UserError, match=r"remark, verdict.*--text_column"):
         load_text_classification(odd)
     semicolons = tmp_path / "c.csv"
-    semicolons.write_text("text;label\n好;1\n", "utf-8")
-    with pytest.raises(UserError, match=r"Columns of .*: text;label\. There is one column only"):
-        load_text_classification(str(semicolons))
+    lines = "".join(f"{text};{label}\n" for text, label in rows)
+    semicolons.write_text(f"text;label\n{lines}", "utf-8")
+    assert labels_by_text(load_text_classification(str(semicolons))) == dict(rows)
+    bars = tmp_path / "d.csv"
+    bars.write_text("text|label\n好|1\n", "utf-8")
+    with pytest.raises(UserError, match=r"Columns of .*: text\|label\. There is one column only"):
+        load_text_classification(str(bars))
     with pytest.raises(UserError, match=r"no column 'remarks'.*Did you mean remark\?"):
         load_text_classification(odd, text_column="remarks")
     data = load_text_classification(odd, text_column="remark", label_column="verdict")

@@ -73,7 +73,7 @@ def test_documents_by_hand(tmp_path: Path) -> None:
     assert shown.answers[0][0] == f"perplexity {math.exp(11.5 / 3):.1f}"
     assert shown.truth == ["4 characters", "10 characters", "1 characters", "2 characters"]
     assert shown.facts == ["Scored: 15 tokens, which are 14 characters."]
-    assert shown.chance == ("how often each token stands in training", 55.5)
+    assert shown.chance == ("guessing by how often each token stands in training", 55.5)
     [by_length] = shown.breakdowns
     assert by_length.names == ["1", "2", "4", "10"]
     assert by_length.values[:, 0] == pytest.approx(
