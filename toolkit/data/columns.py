@@ -62,6 +62,6 @@ def _choose(
     advice = (
         f"Name it with --{kind}_column. (The first line of a file must name the columns.)"
         if len(columns) > 1
-        else "There is one column only: fields are separated by commas (or ;) in .csv, tabs in .tsv."
+        else "There is one column only: fields are separated by , or ; in .csv, by tabs in .tsv."
     )
     raise UserError(f"cannot tell which column holds the {kind}s. {existing} {advice}")
