@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +27,7 @@ from toolkit.task_scores.view import TaskView
 SEEDS_TO_TEST = 3
 """Fewer seeds than this say nothing about seeds."""
 MANY_DRAWS = 100_000
-"""Draws for a p value that fewer leave on either side of a level."""
+"""Draws for a p value that fewer leave on either side of a level; less for very many examples."""
 # Of draws for the same p value: other samples than those of the intervals in the table.
 _MANY_DRAWS_SEED = 1
 
@@ -174,22 +175,34 @@ def paired_by_seed(first: Method, second: Method) -> bool:
 
 
 def with_many_draws(
-    found: Difference, first: Method, second: Method, view: TaskView, seed: int = 0
-) -> Difference:
-    """The same difference, its interval and p value over examples from ten times the draws."""
-    ours, theirs = (
-        [view.statistics(found.measure.key, place) for place in method.places]
-        for method in (first, second)
-    )
-    draws = stats.difference_draws(
-        ours, theirs, found.measure.score, clusters=view.clusters, draws=MANY_DRAWS,
+    pairs: Sequence[tuple[Difference, Method, Method]], view: TaskView, seed: int = 0
+) -> list[Difference]:
+    """The same differences, their intervals and p values over examples from many more draws.
+
+    Args:
+        pairs: differences of one and the same measure, and the two methods of each.
+    """
+    measure = pairs[0][0].measure
+    runs = sorted({place for _, *both in pairs for method in both for place in method.places})
+    number = {place: index for index, place in enumerate(runs)}
+    drawn = stats.differences_draws(
+        [view.statistics(measure.key, place) for place in runs],
+        [tuple([number[place] for place in m.places] for m in both) for _, *both in pairs],
+        measure.score,
+        clusters=view.clusters,
+        draws=MANY_DRAWS,
         seed=seed + _MANY_DRAWS_SEED,
-    )  # fmt: skip
-    interval, error = stats.difference_interval(draws, found.value)
-    return replace(
-        found,
-        interval=interval,
-        standard_error=error,
-        p_examples=stats.bootstrap_p_value(draws, found.value),
-        draws=len(draws),
     )
+    found = []
+    for (difference, _, _), draws in zip(pairs, drawn, strict=True):
+        interval, error = stats.difference_interval(draws, difference.value)
+        found.append(
+            replace(
+                difference,
+                interval=interval,
+                standard_error=error,
+                p_examples=stats.bootstrap_p_value(draws, difference.value),
+                draws=len(draws),
+            )
+        )
+    return found

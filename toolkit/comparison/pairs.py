@@ -79,11 +79,7 @@ def all_pairs(
             }
             pairs.append(Pair(i, j, differences, counts, means, p_holm=1.0))
     pairs = _adjusted(pairs)
-    refined = [
-        _with_many_draws(pair, methods, view, seed) if _left_to_chance(pair) else pair
-        for pair in pairs
-    ]
-    return _adjusted(refined)
+    return _adjusted(_refined(pairs, methods, view, seed))
 
 
 def _adjusted(pairs: Sequence[Pair]) -> list[Pair]:
@@ -100,10 +96,20 @@ def _left_to_chance(pair: Pair) -> bool:
     return abs(pair.p_holm - ALPHA) < _ERRORS * error * pair.p_holm / found.p_examples
 
 
-def _with_many_draws(pair: Pair, methods: Sequence[Method], view: TaskView, seed: int) -> Pair:
-    found = pair.deciding
-    refined = with_many_draws(found, methods[pair.first], methods[pair.second], view, seed)
-    return replace(pair, differences=pair.differences | {found.measure.key: refined})
+def _refined(
+    pairs: Sequence[Pair], methods: Sequence[Method], view: TaskView, seed: int
+) -> list[Pair]:
+    """With many draws for those that few leave to chance."""
+    places = [place for place, pair in enumerate(pairs) if _left_to_chance(pair)]
+    if not places:
+        return list(pairs)
+    asked = [(pairs[place].deciding, methods[pairs[place].first], methods[pairs[place].second])
+             for place in places]  # fmt: skip
+    found = list(pairs)
+    for place, refined in zip(places, with_many_draws(asked, view, seed), strict=True):
+        differences = pairs[place].differences | {refined.measure.key: refined}
+        found[place] = replace(pairs[place], differences=differences)
+    return found
 
 
 def pair_of(pairs: Sequence[Pair], one: int, other: int) -> Pair:

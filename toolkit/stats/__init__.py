@@ -22,7 +22,7 @@ from toolkit.stats.crossed import compare_paired_seeds_and_examples, compare_see
 from toolkit.stats.draws import (
     BOOTSTRAP_DRAWS,
     ScoreFunction,
-    difference_draws,
+    differences_draws,
     pattern_count_draws,
     score_draws,
 )
@@ -65,8 +65,8 @@ __all__ = [
     "compare_seeds",
     "compare_seeds_and_examples",
     "detectable_difference",
-    "difference_draws",
     "difference_interval",
+    "differences_draws",
     "exact_mcnemar",
     "examples_needed",
     "examples_needed_bootstrap",

@@ -15,6 +15,9 @@ _MAX_BLOCK_CELLS = 4_000_000
 # kind.
 _MANY_KINDS = 8
 
+# Units times draws of very many draws: some seconds of random numbers.
+_MAX_UNIT_DRAWS = 400_000_000
+
 # Summed statistics [..., k] -> scores [...].
 ScoreFunction = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -81,42 +84,71 @@ def _unit_count_draws(
         yield counts[:size]
 
 
-def difference_draws(
-    first: Sequence[NDArray[Any]],
-    second: Sequence[NDArray[Any]],
+def differences_draws(
+    statistics: Sequence[NDArray[Any]],
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
     score: ScoreFunction,
     *,
     clusters: NDArray[Any] | None = None,
     draws: int,
     seed: int = 0,
-) -> NDArray[np.float64]:
-    """Draws of the difference of two methods, means over their runs, [draws].
+) -> list[NDArray[np.float64]]:
+    """Draws of the differences of pairs of methods, means over their runs, [draws] each.
 
-    For very many draws: units that are alike in all runs are not told apart (see
-    `pattern_count_draws`), so that few kinds of examples cost little.
+    For very many draws: units that are alike in all runs of a pair are not told apart where that
+    leaves few kinds of them (see `pattern_count_draws`), which then cost little. All other pairs
+    share their samples, of which there are fewer where there are many units.
 
     Args:
-        first: statistics of the runs of the first method, as for `score_draws`.
-        second: of the second.
+        statistics: of every run, as for `score_draws`.
+        pairs: the places of the first method's runs among them, and of the second's.
         score: as for `score_draws`.
         clusters: likewise.
+        draws: at most.
         seed: of these samples, which are others than those of `score_draws`.
     """
-    table = _table([*first, *second])
+    table = _table(statistics)
     if clusters is not None:
         table = _summed_over(table, np.asarray(clusters))
-    units, runs, k = table.shape
-    columns = table.reshape(units, runs * k)
-    kinds, frequency = np.unique(columns, axis=0, return_counts=True)
-    blocks: Iterator[NDArray[Any]]
-    if _MANY_KINDS * len(kinds) > units:
-        blocks = _unit_count_draws(units, draws, seed, width=runs * k)
-    else:
-        columns, blocks = kinds, pattern_count_draws(frequency, draws, seed)
+    units = len(table)
+    found: dict[int, NDArray[np.float64]] = {}
+    for number, (first, second) in enumerate(pairs):
+        columns = table[:, [*first, *second]].reshape(units, -1)
+        kinds, frequency = np.unique(columns, axis=0, return_counts=True)
+        if _MANY_KINDS * len(kinds) <= units:
+            blocks = pattern_count_draws(frequency, draws, seed)
+            found[number] = _differences(blocks, kinds, len(first), table.shape[2], score)
+    if len(found) == len(pairs):
+        return list(found.values())
+    fewer = max(min(draws, _MAX_UNIT_DRAWS // units), min(draws, BOOTSTRAP_DRAWS))
+    others = [pair for number, pair in enumerate(pairs) if number not in found]
+    used = sorted({run for pair in others for run in (*pair[0], *pair[1])})
+    scores = dict(
+        zip(used, score_draws([table[:, run] for run in used], score, draws=fewer, seed=seed),
+            strict=True)
+    )  # fmt: skip
+
+    def mean(runs: Sequence[int]) -> NDArray[np.float64]:
+        return np.mean([scores[run] for run in runs], axis=0)
+
+    return [
+        found[number] if number in found else mean(first) - mean(second)
+        for number, (first, second) in enumerate(pairs)
+    ]
+
+
+def _differences(
+    blocks: Iterator[NDArray[Any]],
+    kinds: NDArray[np.float64],
+    first: int,
+    k: int,
+    score: ScoreFunction,
+) -> NDArray[np.float64]:
+    """From counts of kinds [kinds, runs * k], whose first runs are the first method's: [draws]."""
     found = []
     for counts in blocks:
-        scores = score((counts @ columns).reshape(len(counts), runs, k))
-        found.append(scores[:, : len(first)].mean(axis=1) - scores[:, len(first) :].mean(axis=1))
+        scores = score((counts @ kinds).reshape(len(counts), -1, k))
+        found.append(scores[:, :first].mean(axis=1) - scores[:, first:].mean(axis=1))
     return np.concatenate(found)
 
 

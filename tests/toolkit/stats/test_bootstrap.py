@@ -14,8 +14,8 @@ from statsmodels.stats.power import NormalIndPower
 from toolkit.stats import (
     bootstrap_interval,
     bootstrap_p_value,
-    difference_draws,
     difference_interval,
+    differences_draws,
     examples_needed_bootstrap,
     p_value_error,
     sacrebleu_p_value,
@@ -250,7 +250,8 @@ def test_many_draws_leave_little_to_chance():
     exact = exact_bootstrap_p(300, 9, 2)
     found = [
         bootstrap_p_value(
-            difference_draws([first], [second], ratio, draws=100_000, seed=seed), 7 / 300
+            differences_draws([first, second], [([0], [1])], ratio, draws=100_000, seed=seed)[0],
+            7 / 300,
         )
         for seed in range(6)
     ]
@@ -266,7 +267,10 @@ def test_many_draws_have_the_distribution_of_score_draws(kinds):
     table = generator.gamma(2.0, size=(kinds, 3, 2))[generator.integers(0, kinds, 400)]
     runs = list(table.transpose(1, 0, 2))
     clusters = np.arange(400) // 2 if kinds == 400 else None
-    found = difference_draws(runs[:2], runs[2:], ratio, clusters=clusters, draws=4000, seed=5)
+    found, turned = differences_draws(
+        runs, [([0, 1], [2]), ([2], [0, 1])], ratio, clusters=clusters, draws=4000, seed=5
+    )
+    assert turned == pytest.approx(-found)
     plain = score_draws(runs, ratio, clusters=clusters, draws=4000)
     expected = plain[:2].mean(axis=0) - plain[2]
     assert found.shape == (4000,)
