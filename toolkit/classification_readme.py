@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.run_readme import markdown_table, run_readme
+from toolkit.run_readme import Findings, markdown_table, run_readme
 
 _USES = {
     "transformers": """from transformers import pipeline
@@ -81,21 +81,28 @@ def classification_readme(summary: dict[str, Any]) -> str:
     Args:
         summary: schema version 1, as in ``summary.json``.
     """
+    use = _USES[_kind(summary["model"], _examples(summary))]
+    return run_readme(summary, classification_findings(summary), use=use)
+
+
+def classification_findings(summary: dict[str, Any]) -> Findings:
+    """What was trained on what, and how often it is right."""
     model, data = summary["model"], summary["data"]
-    examples = "pairs" if data.get("pairs") else "texts"
-    if summary["task"] == "image-classification":
-        examples = "images"
     labels = ", ".join(f"{index} = {name}" for index, name in enumerate(data["label_names"]))
-    return run_readme(
-        summary,
-        about=f"{model['architecture']} ({model['name']}, method {model['method']}), trained on "
-        f"{data['train_examples']:,} {examples} of {data['dataset']}; labels: {labels}.",
-        results=markdown_table(
+    return Findings(
+        f"{model['architecture']} ({model['name']}, method {model['method']}), trained on "
+        f"{data['train_examples']:,} {_examples(summary)} of {data['dataset']}; labels: {labels}.",
+        markdown_table(
             ("split", "examples", "accuracy", "95% interval", "macro F1"),
             [_row(split, summary[split]) for split in ("validation", "test")],
         ),
-        use=_USES[_kind(model, examples)],
     )
+
+
+def _examples(summary: dict[str, Any]) -> str:
+    if summary["task"] == "image-classification":
+        return "images"
+    return "pairs" if summary["data"].get("pairs") else "texts"
 
 
 def _row(split: str, metrics: dict[str, Any]) -> list[str]:

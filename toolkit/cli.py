@@ -20,6 +20,7 @@ COMMANDS = {
     "models": "list the architectures and how far each was seen equal to HuggingFace's",
     "parity": "prove that a scratch model equals HuggingFace's on a checkpoint",
     "predict": "label texts or images, find entities, translate, write: with a run or a model",
+    "push": "upload a run's model to the HuggingFace Hub, with its card, and check it there",
 }
 
 

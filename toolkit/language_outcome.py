@@ -26,7 +26,7 @@ from toolkit.objectives import Objective
 from toolkit.outcome import SPLITS, describe_training, draw_training
 from toolkit.run import Run, describe_run
 from toolkit.run_predictions import predict_rows, save_predictions
-from toolkit.run_readme import how_trained, markdown_table, run_readme, signatures
+from toolkit.run_readme import Findings, how_trained, markdown_table, run_readme, signatures
 
 BEFORE = "before training"
 
@@ -172,18 +172,21 @@ print(write("…", do_sample=True, top_p=0.95, max_new_tokens=60))
 
 
 def _readme(summary: dict[str, Any]) -> str:
+    findings = language_findings(summary)
+    return run_readme(summary, findings, use=_USE, predictions="the loss of every document")
+
+
+def language_findings(summary: dict[str, Any]) -> Findings:
+    """What was trained on what, and how well it foresees texts, beside what counting reaches."""
     model, data, training = summary["model"], summary["data"], summary["training"]
-    return run_readme(
-        summary,
-        about=how_trained(
+    return Findings(
+        how_trained(
             model, f"{data['train_documents']:,} documents of {data['dataset']}", training["steps"]
         )
         + ".",
-        results=[
+        [
             *markdown_table(("(95% interval)", "validation", "test"), _rows(summary)),
             "",
             *signatures([summary["test"]["perplexity"]]),
         ],
-        use=_USE,
-        predictions="the loss of every document",
     )

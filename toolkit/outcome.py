@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+from matplotlib.figure import Figure
 from rich.table import Table
 
 from toolkit.batching import Collate
@@ -198,7 +199,14 @@ def draw_training(run: Run[Any], best_step: int | None, metric: str = "accuracy"
     Args:
         metric: validation metric to show below the loss.
     """
-    lines = (run.directory / METRICS).read_text(encoding="utf-8").splitlines()
+    figure = logged_curves(run.directory / METRICS, best_step, metric)
+    if figure is not None:
+        save_figure(figure, run.directory / "plots" / "training.svg")
+
+
+def logged_curves(log: Path, best_step: int | None, metric: str) -> Figure | None:
+    """Loss and a validation metric as a ``metrics.jsonl`` has them; None where no step was."""
+    lines = log.read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines]
     loss = [(event["step"], event["loss"]) for event in events if "loss" in event]
     validation = [
@@ -206,10 +214,8 @@ def draw_training(run: Run[Any], best_step: int | None, metric: str = "accuracy"
         for event in events
         if event["step"] > 0 and "validation" in event
     ]
-    if loss:
-        name = f"validation {metric.replace('_', ' ')}"
-        figure = training_curves(loss, validation, name, best_step)
-        save_figure(figure, run.directory / "plots" / "training.svg")
+    name = f"validation {metric.replace('_', ' ')}"
+    return training_curves(loss, validation, name, best_step) if loss else None
 
 
 def write_predictions(file: Path, rows: Any, scores: Scores) -> None:

@@ -22,7 +22,7 @@ from toolkit.objectives import Batch
 from toolkit.outcome import describe_training, draw_training
 from toolkit.run import Run, describe_run
 from toolkit.run_predictions import save_predictions
-from toolkit.run_readme import markdown_table, run_readme, signatures
+from toolkit.run_readme import Findings, markdown_table, run_readme, signatures
 from toolkit.stats import wilson_interval
 
 
@@ -210,13 +210,16 @@ print(guess(f"房间很干{guess.tokenizer.mask_token}，服务也好。"))
 
 
 def _readme(summary: dict[str, Any]) -> str:
+    guessed = "what was guessed of every validation text"
+    return run_readme(summary, pretraining_findings(summary), use=_USE, predictions=guessed)
+
+
+def pretraining_findings(summary: dict[str, Any]) -> Findings:
+    """What was trained on what, and how much it guesses, beside the most frequent token."""
     model, data, validation = summary["model"], summary["data"], summary["validation"]
     measured = [validation[name] for name in ("masked_accuracy", "next_sentence_accuracy")]
-    return run_readme(
-        summary,
-        about=f"{model['architecture']} ({model['name']}), pretrained on "
+    return Findings(
+        f"{model['architecture']} ({model['name']}), pretrained on "
         f"{data['train_examples']:,} texts of {data['dataset']}.",
-        results=[*markdown_table(_COLUMNS, _rows(validation)), "", *signatures(measured)],
-        use=_USE,
-        predictions="what was guessed of every validation text",
+        [*markdown_table(_COLUMNS, _rows(validation)), "", *signatures(measured)],
     )

@@ -20,7 +20,7 @@ from toolkit.outcome import SPLITS, describe_training, draw_training, split_outp
 from toolkit.question_answering import AnswerExtraction, AnswerMetric, Answers, AnswerTexts
 from toolkit.run import Run, describe_run
 from toolkit.run_predictions import save_predictions
-from toolkit.run_readme import markdown_table, run_readme, signatures
+from toolkit.run_readme import Findings, markdown_table, run_readme, signatures
 
 
 def finish_question_answering(
@@ -154,8 +154,19 @@ _SHOW_OR_NOT = 'print(answer if score - scores[0, 0] > {threshold} else "(not in
 
 
 def _readme(summary: dict[str, Any], max_answer: int) -> str:
+    threshold = summary["test"]["no_answer_threshold"]
+    use = _USE.format(
+        question=_QUESTIONS[summary["data"]["language"]],
+        longest=max_answer - 1,
+        max_answer=max_answer,
+        show="print(answer)" if threshold is None else _SHOW_OR_NOT.format(threshold=threshold),
+    )
+    return run_readme(summary, question_findings(summary), use=use)
+
+
+def question_findings(summary: dict[str, Any]) -> Findings:
+    """What was trained on what, and how well its answers agree with the right ones."""
     model, data, test = summary["model"], summary["data"], summary["test"]
-    threshold = test["no_answer_threshold"]
     rows = [
         [
             split,
@@ -170,20 +181,12 @@ def _readme(summary: dict[str, Any], max_answer: int) -> str:
             ("F1", summary[split]["f1"]),
         )
     ]
-    use = _USE.format(
-        question=_QUESTIONS[data["language"]],
-        longest=max_answer - 1,
-        max_answer=max_answer,
-        show="print(answer)" if threshold is None else _SHOW_OR_NOT.format(threshold=threshold),
-    )
-    return run_readme(
-        summary,
-        about=f"{model['architecture']} ({model['name']}, method {model['method']}), trained on "
+    return Findings(
+        f"{model['architecture']} ({model['name']}, method {model['method']}), trained on "
         f"{data['train_examples']:,} questions of {data['dataset']}.",
-        results=[
+        [
             *markdown_table(("split", "questions", "", "value", "95% interval"), rows),
             "",
             *signatures([test["exact_match"], test["f1"]]),
         ],
-        use=use,
     )

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a run is and came to, in Markdown; its model card says it with the same words.
+
+    Args:
+        about: what was trained on what, a paragraph.
+        results: lines: the table of results, and what belongs to it.
+    """
+
+    about: str
+    results: list[str]
 
 
 def run_readme(
     summary: dict[str, Any],
+    findings: Findings,
     *,
-    about: str,
-    results: Sequence[str],
     use: str,
     predictions: str = "every answer",
 ) -> str:
@@ -18,8 +31,7 @@ def run_readme(
 
     Args:
         summary: schema version 1, as in ``summary.json``.
-        about: what was trained on what, a paragraph.
-        results: lines of Markdown: the table of results, and what belongs to it.
+        findings: of the task's own module.
         use: Python that uses ``model/``, started in the run directory.
         predictions: what ``predictions/`` holds.
     """
@@ -32,9 +44,9 @@ def run_readme(
         [
             f"# {summary['title']}",
             "",
-            about,
+            findings.about,
             "",
-            *results,
+            *findings.results,
             "",
             f"Chosen by: {summary['training']['selection']}.{once}",
             "",

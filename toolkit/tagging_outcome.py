@@ -17,7 +17,7 @@ from toolkit.entity_metrics import describe_entities, entity_names
 from toolkit.outcome import SPLITS, describe_training, draw_training, split_outputs
 from toolkit.run import Run, describe_run
 from toolkit.run_predictions import save_predictions
-from toolkit.run_readme import markdown_table, run_readme, signatures
+from toolkit.run_readme import Findings, markdown_table, run_readme, signatures
 from toolkit.tagging import SentenceTags, TokenClassification
 
 
@@ -156,6 +156,12 @@ for character, piece in zip(text, pieces):
 
 
 def _readme(summary: dict[str, Any]) -> str:
+    use = _USES[_kind(summary["data"])]
+    return run_readme(summary, tagging_findings(summary), use=use, predictions="every tag")
+
+
+def tagging_findings(summary: dict[str, Any]) -> Findings:
+    """What was trained on what, and which entities it finds."""
     model, data, test = summary["model"], summary["data"], summary["test"]
     header = ("on test", "entities", "precision", "recall", "F1", "95% interval")
     interval = "{:.4f}-{:.4f}".format(*test["entity_f1"]["interval"])
@@ -166,14 +172,11 @@ def _readme(summary: dict[str, Any]) -> str:
         for part in ("seen", "unseen")
         if test[part]["gold"]
     ]
-    return run_readme(
-        summary,
-        about=f"{model['architecture']} ({model['name']}, method {model['method']}), trained on "
+    return Findings(
+        f"{model['architecture']} ({model['name']}, method {model['method']}), trained on "
         f"{data['train_examples']:,} sentences of {data['dataset']}; tested on "
         f"{data['test_examples']:,}. Tokens are {data['tokens']}.",
-        results=[*markdown_table(header, rows), "", *signatures([test["entity_f1"]])],
-        use=_USES[_kind(data)],
-        predictions="every tag",
+        [*markdown_table(header, rows), "", *signatures([test["entity_f1"]])],
     )
 
 

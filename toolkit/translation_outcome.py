@@ -16,7 +16,7 @@ from toolkit.evaluation import Outputs
 from toolkit.outcome import describe_training, draw_training
 from toolkit.run import Run, describe_run
 from toolkit.run_predictions import predict_rows, save_predictions
-from toolkit.run_readme import how_trained, markdown_table, run_readme
+from toolkit.run_readme import Findings, how_trained, markdown_table, run_readme
 from toolkit.text_metrics import bleu, chrf, exact_match, matches, sentence_scores
 from toolkit.translation import Translation, decode
 
@@ -166,25 +166,29 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 
 
 def _readme(summary: dict[str, Any]) -> str:
+    use = _USE.format(text=f"{summary['model']['prefix']}...")
+    findings = translation_findings(summary)
+    return run_readme(summary, findings, use=use, predictions="every translation")
+
+
+def translation_findings(summary: dict[str, Any]) -> Findings:
+    """What was trained on what, and how near its translations are to the references."""
     model, data, test = summary["model"], summary["data"], summary["test"]
     training = summary["training"]
     average = training["average"]
     averaged = ""
     if average is not None and average["taken"]:
         averaged = f" Its weights are the mean of the checkpoints {average['steps']}."
-    return run_readme(
-        summary,
-        about=how_trained(
+    return Findings(
+        how_trained(
             model, f"{data['train_examples']:,} pairs of {data['dataset']}", training["steps"]
         )
         + f", from {data['source_language']} to {data['target_language']}.{averaged}",
-        results=markdown_table(
+        markdown_table(
             (f"on {data['test_examples']:,} test pairs", "value", "95% interval", "signature"),
             [
                 [label, *_shown(name, test[name]), f"`{test[name]['signature'].replace('|', ' ')}`"]
                 for name, label in SCORES.items()
             ],
         ),
-        use=_USE.format(text=f"{model['prefix']}..."),
-        predictions="every translation",
     )

@@ -1,0 +1,168 @@
+"""`toolkit push`: a run's model to the HuggingFace Hub, with its card, and checked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import UserError
+
+if TYPE_CHECKING:
+    from toolkit.sharing.pushing import PushOptions
+    from toolkit.sharing.staging import Staged
+
+HELP = (
+    "Upload a run's model to the HuggingFace Hub: weights, tokenizer, model card, training "
+    "summary. Before, the folder is loaded in a fresh process with plain transformers and its "
+    "outputs are compared; afterwards every file on the Hub is compared with its hash. The token "
+    "is that of `hf auth login` or HF_TOKEN; HF_ENDPOINT (mirrors, private Hubs) is respected."
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `toolkit push`."""
+    parser.add_argument("run", metavar="RUN", help="run directory, or a model folder")
+    parser.add_argument("repo", metavar="USER/NAME", help="repository; made where it is not there")
+    parser.add_argument(
+        "--private", action="store_true", help="only you (or your organisation) can see it"
+    )
+    adapter = parser.add_mutually_exclusive_group()
+    adapter.add_argument(
+        "--merged", action="store_true", help="of a LoRA or DoRA run: the whole, merged model"
+    )
+    adapter.add_argument(
+        "--adapter",
+        action="store_true",
+        help="of a LoRA or DoRA run: the adapter alone; default where its base is on the Hub",
+    )
+    parser.add_argument(
+        "--language",
+        nargs="+",
+        metavar="CODE",
+        help="for the card: zh, en, …; default: what the data say, else none",
+    )
+    parser.add_argument(
+        "--license",
+        metavar="NAME",
+        help="for the card: apache-2.0, mit, other, …; default: the base model's, else none",
+    )
+    parser.add_argument(
+        "--no-examples", action="store_true", help="leave texts of the test data out of the card"
+    )
+    parser.add_argument("--message", help="of the commit")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="write and check the folder, list its files, upload nothing",
+    )
+    parser.add_argument("--json", metavar="FILE", help="also write the result as JSON to FILE")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Push the run and say where it is; 1 where the Hub fails."""
+    from toolkit.console import console, fail
+    from toolkit.sharing.hub_errors import HubError
+    from toolkit.sharing.pushing import failure_text, prepare, push
+
+    options = _options(args)
+    if args.dry_run:
+        staged, difference = prepare(options)
+        _print_files(staged, difference)
+        console.print(
+            f"Nothing was uploaded. The card: {staged.folder / 'README.md'}\n"
+            f"To push it: {options.command}",
+            soft_wrap=True,
+            markup=False,
+        )
+        _write_json(args.json, {"pushed": False, **_described(staged, difference)})
+        return 0
+    try:
+        pushed = push(options)
+    except UserError as error:
+        raise UserError(failure_text(error, options)) from None
+    except HubError as error:
+        fail(failure_text(error, options))
+        return 1
+    _print_files(pushed.staged, pushed.difference)
+    if pushed.other_files:
+        console.print(
+            f"Left as they were in {options.repo}: {', '.join(pushed.other_files)}",
+            soft_wrap=True,
+            markup=False,
+        )
+    console.print(
+        f"Pushed and checked: {pushed.access.url} "
+        f"({'private' if pushed.access.private else 'public'}, commit {pushed.commit})",
+        soft_wrap=True,
+        markup=False,
+    )
+    result = {
+        "pushed": True,
+        "repository": options.repo,
+        "url": pushed.access.url,
+        "private": pushed.access.private,
+        "commit": pushed.commit,
+        "other_files": pushed.other_files,
+        **_described(pushed.staged, pushed.difference),
+    }
+    _write_json(args.json, result)
+    return 0
+
+
+def _options(args: argparse.Namespace) -> PushOptions:
+    from toolkit.sharing.card import CardOptions
+    from toolkit.sharing.pushing import PushOptions
+
+    return PushOptions(
+        run=Path(args.run),
+        repo=args.repo,
+        private=args.private,
+        merged=True if args.merged else False if args.adapter else None,
+        message=args.message,
+        card=CardOptions(
+            languages=tuple(args.language or ()),
+            license=args.license,
+            examples=not args.no_examples,
+        ),
+    )
+
+
+def _print_files(staged: Staged, difference: float) -> None:
+    from rich.table import Table
+
+    from toolkit.console import console
+
+    table = Table(title="files", title_justify="left")
+    table.add_column("file")
+    table.add_column("bytes", justify="right")
+    for name, size in staged.files.items():
+        table.add_row(name, f"{size:,}")
+    console.print(table)
+    console.print(
+        f"Loaded in a fresh process without this package; {staged.shareable.check}: largest "
+        f"difference {difference:.2g}",
+        soft_wrap=True,
+        markup=False,
+    )
+
+
+def _described(staged: Staged, difference: float) -> dict[str, Any]:
+    return {
+        "library": staged.shareable.library,
+        "base_model": staged.shareable.base_model,
+        "largest_difference": difference,
+        "files": staged.files,
+    }
+
+
+def _write_json(file: str | None, content: dict[str, Any]) -> None:
+    if file is None:
+        return
+    try:
+        Path(file).write_text(
+            json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
+        )
+    except OSError as error:
+        raise UserError(f"{file} cannot be written: {error}") from error

@@ -1,0 +1,1 @@
+"""The parts of a model card, each from what the run recorded."""
