@@ -107,6 +107,11 @@ class RunConfig:
     wandb: your account there, after `wandb login`; with WANDB_MODE=offline files in the run
     directory, for `wandb sync`. trackio: a database on this machine (in TRACKIO_DIR, else in
     HuggingFace's cache), shown by `trackio show`. null: none."""
+    push_to_hub: str | None = None
+    """Upload the model to this repository of the HuggingFace Hub (user/name) in the end, with its
+    card, as `toolkit push` does. Whether that is allowed is asked before anything is trained."""
+    private: bool = False
+    """With push_to_hub: only you (or your organisation) can see it."""
     dry_run: bool = False
     """Build data and model, compute one batch, say what would be trained, and stop."""
     lr_finder: bool = False

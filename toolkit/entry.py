@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from toolkit.afterwards import finish, forget_afterwards
 from toolkit.config import ConfigT, Invocation, parse_arguments
 from toolkit.console import fail
 from toolkit.errors import RecipeEnds, UserError
@@ -17,14 +18,17 @@ def run_recipe(
 ) -> None:
     """Run a recipe from the command line.
 
-    Exit codes: 0 done (a dry run or a search for a learning rate too), 2 the user's mistake (one
-    message, no traceback), 130 interrupted. Any other exception is a bug of ours and keeps its
-    traceback.
+    Exit codes: 0 done (a dry run or a search for a learning rate too), 1 the run is complete but
+    could not be pushed, 2 the user's mistake (one message, no traceback), 130 interrupted. Any
+    other exception is a bug of ours and keeps its traceback.
     """
     # datasets and tokenizers both fork; the tokenizers' own threads only earn a warning then.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
+        forget_afterwards()
         main(parse_arguments(config_class, Path(recipe_file), sys.argv[1:]))
+        if status := finish():
+            sys.exit(status)
     except RecipeEnds:
         return
     except UserError as error:

@@ -84,6 +84,14 @@ def _ask(endpoint: str, timeout: float, answer: queue.Queue[str | None]) -> None
     answer.put(f"{endpoint} answers with HTTP status {status}" if status >= 500 else None)
 
 
+def go_online() -> None:
+    """Undo what a failed probe did, for who has reason to think that the Hub answers again."""
+    from huggingface_hub import constants
+
+    os.environ.pop("HF_HUB_OFFLINE", None)
+    constants.HF_HUB_OFFLINE = False
+
+
 def _go_offline() -> None:
     """Set offline mode where the libraries look for it, now and in processes started later.
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic
 
@@ -20,6 +21,7 @@ from accelerate.utils import (
     set_seed,
 )
 
+from toolkit.afterwards import do_afterwards
 from toolkit.config import ConfigT, Invocation, RunConfig, save_config
 from toolkit.console import notify
 from toolkit.disk import write_whole
@@ -29,6 +31,7 @@ from toolkit.errors import UserError
 from toolkit.json_values import without_nan
 from toolkit.published import published_result
 from toolkit.run_origin import check_recipe
+from toolkit.sharing.recipe_push import check_push, push_run
 from toolkit.trackers import Tracker, require_package
 
 METRICS = "metrics.jsonl"
@@ -104,6 +107,8 @@ class Run(Generic[ConfigT]):
             shutil.rmtree(self.directory / "checkpoints", ignore_errors=True)
         self.tracker.finish(summary)
         self.accelerator.end_training()
+        if self.config.push_to_hub is not None and self.accelerator.is_main_process:
+            do_afterwards(partial(push_run, self.directory, self.config))
 
     def forget_after(self, step: int) -> None:
         """Drop logged lines beyond ``step``: the resumed run will log them again."""
@@ -133,8 +138,8 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
 
     Raises:
         UserError: the launcher started more processes than are connected, the run directory exists
-            already, the run to resume is complete or another recipe's, fp16 is asked of a CPU, or
-            the tracker's package or account is missing.
+            already, the run to resume is complete or another recipe's, fp16 is asked of a CPU, the
+            tracker's package or account is missing, or the model could not be pushed in the end.
     """
     config = invocation.config
     accelerator = _start_accelerator(config)
@@ -149,11 +154,13 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
             raise UserError(
                 f"--resume {directory}: this run is complete; its results are in summary.json"
             )
+        check_push(config, accelerator)
         set_seed(config.seed)
         return Run(recipe, config, directory, accelerator, resumed=True, tracker=tracker)
     directory = Path(config.output_dir) / recipe / (config.run_id or time.strftime("%Y%m%d-%H%M%S"))
     if config.run_id is not None and directory.exists():
         raise UserError(_exists_already(directory))
+    check_push(config, accelerator)
     set_seed(config.seed)  # the same everywhere: all processes must build the same weights
     return Run(
         recipe, config, directory, accelerator, resumed=False, tracker=tracker,

@@ -11,7 +11,6 @@ from toolkit.errors import UserError
 
 if TYPE_CHECKING:
     from toolkit.sharing.pushing import PushOptions
-    from toolkit.sharing.staging import Staged
 
 HELP = (
     "Upload a run's model to the HuggingFace Hub: weights, tokenizer, model card, training "
@@ -64,19 +63,25 @@ def run(args: argparse.Namespace) -> int:
     """Push the run and say where it is; 1 where the Hub fails."""
     from toolkit.console import console, fail
     from toolkit.sharing.hub_errors import HubError
+    from toolkit.sharing.push_report import (
+        describe_pushed,
+        describe_staged,
+        print_pushed,
+        print_staged,
+    )
     from toolkit.sharing.pushing import failure_text, prepare, push
 
     options = _options(args)
     if args.dry_run:
         staged, difference = prepare(options)
-        _print_files(staged, difference)
+        print_staged(staged, difference)
         console.print(
             f"Nothing was uploaded. The card: {staged.folder / 'README.md'}\n"
             f"To push it: {options.command}",
             soft_wrap=True,
             markup=False,
         )
-        _write_json(args.json, {"pushed": False, **_described(staged, difference)})
+        _write_json(args.json, describe_staged(staged, difference))
         return 0
     try:
         pushed = push(options)
@@ -85,29 +90,8 @@ def run(args: argparse.Namespace) -> int:
     except HubError as error:
         fail(failure_text(error, options))
         return 1
-    _print_files(pushed.staged, pushed.difference)
-    if pushed.other_files:
-        console.print(
-            f"Left as they were in {options.repo}: {', '.join(pushed.other_files)}",
-            soft_wrap=True,
-            markup=False,
-        )
-    console.print(
-        f"Pushed and checked: {pushed.access.url} "
-        f"({'private' if pushed.access.private else 'public'}, commit {pushed.commit})",
-        soft_wrap=True,
-        markup=False,
-    )
-    result = {
-        "pushed": True,
-        "repository": options.repo,
-        "url": pushed.access.url,
-        "private": pushed.access.private,
-        "commit": pushed.commit,
-        "other_files": pushed.other_files,
-        **_described(pushed.staged, pushed.difference),
-    }
-    _write_json(args.json, result)
+    print_pushed(pushed)
+    _write_json(args.json, describe_pushed(pushed))
     return 0
 
 
@@ -127,34 +111,6 @@ def _options(args: argparse.Namespace) -> PushOptions:
             examples=not args.no_examples,
         ),
     )
-
-
-def _print_files(staged: Staged, difference: float) -> None:
-    from rich.table import Table
-
-    from toolkit.console import console
-
-    table = Table(title="files", title_justify="left")
-    table.add_column("file")
-    table.add_column("bytes", justify="right")
-    for name, size in staged.files.items():
-        table.add_row(name, f"{size:,}")
-    console.print(table)
-    console.print(
-        f"Loaded in a fresh process without this package; {staged.shareable.check}: largest "
-        f"difference {difference:.2g}",
-        soft_wrap=True,
-        markup=False,
-    )
-
-
-def _described(staged: Staged, difference: float) -> dict[str, Any]:
-    return {
-        "library": staged.shareable.library,
-        "base_model": staged.shareable.base_model,
-        "largest_difference": difference,
-        "files": staged.files,
-    }
 
 
 def _write_json(file: str | None, content: dict[str, Any]) -> None:

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from toolkit.comparison.saved_run import SavedRun
 
 # Settings that name or show a run, or say what to set it beside, but change nothing it computes.
-NAMES = ("run_id", "output_dir", "title", "tracker", "published")
+NAMES = (
+    "run_id", "output_dir", "title", "tracker", "published", "push_to_hub", "private",
+)  # fmt: skip
 _MOST_DIFFERENCES = 3
 _IMPLEMENTATION = "implementation"
 

@@ -51,6 +51,11 @@ def read_cell(file: Path, where: str, name: str, content: Any, seeds: list[int] 
         config = parse_arguments(module.Config, recipe, arguments).config
     except UserError as error:
         raise UserError(f"{where}: {error}") from None
+    if config.push_to_hub is not None:
+        raise UserError(
+            f"{where}: push_to_hub: an experiment's runs would replace each other there. Push the "
+            "one you choose: toolkit push RUN USER/NAME"
+        )
     if seeds is None:
         return Cell(
             name, content.get("title", name),
