@@ -39,18 +39,17 @@ _BY_SCRIPT = 0.3  # share of the letters
 
 def card_data(
     summary: dict[str, Any],
-    shareable: Shareable | None,
+    shareable: Shareable,
     repo: str,
     *,
     languages: Sequence[str],
     license: str | None,
-    pipeline_tag: str | None = None,
 ) -> Any:
     """`huggingface_hub.ModelCardData` of a run; what is not known is left out.
 
     Args:
         summary: schema version 1, without local paths.
-        shareable: what is published; None: not known.
+        shareable: what is published.
         repo: "user/name" on the Hub.
         languages: codes (ISO 639) of what the model reads or writes.
         license: the Hub's name of one.
@@ -60,16 +59,15 @@ def card_data(
     model, data = summary["model"], summary["data"]
     dataset = str(data["dataset"])
     results = eval_results(summary)
-    base = None if shareable is None else shareable.base_model
     tags = ["scratch-models-toolkit", f"method:{model['method']}"]
-    if shareable is not None and shareable.library == "peft":
+    if shareable.library == "peft":
         tags.append("lora")
     return ModelCardData(
         language=_one_or_several(languages),
         license=license,
-        library_name=None if shareable is None else shareable.library,
-        pipeline_tag=pipeline_tag or (None if shareable is None else shareable.pipeline_tag),
-        base_model=base,
+        library_name=shareable.library,
+        pipeline_tag=shareable.pipeline_tag,
+        base_model=shareable.base_model,
         base_model_relation=_relation(shareable),
         datasets=[dataset] if is_hub_data(dataset) else None,
         metrics=sorted({result.metric_type for result in results}) or None,
@@ -183,8 +181,8 @@ def _code(language: str) -> str:
     return re.split(r"[-_]", language.lower())[0]
 
 
-def _relation(shareable: Shareable | None) -> str | None:
-    if shareable is None or shareable.base_model is None:
+def _relation(shareable: Shareable) -> str | None:
+    if shareable.base_model is None:
         return None
     return "adapter" if shareable.library == "peft" else "finetune"
 

@@ -117,7 +117,8 @@ def summary(**changes: Any) -> dict[str, Any]:
         "test": measured,
     }  # fmt: skip
     for key, value in changes.items():
-        content[key] = {**content[key], **value} if isinstance(value, dict) else value
+        part = key not in ("validation", "test") and isinstance(value, dict)
+        content[key] = {**content.get(key, {}), **value} if part else value
     return content
 
 
