@@ -58,7 +58,7 @@ def card_data(
 
     model, data = summary["model"], summary["data"]
     dataset = str(data["dataset"])
-    results = eval_results(summary)
+    results, base = eval_results(summary), base_model_of(shareable, summary)
     tags = ["scratch-models-toolkit", f"method:{model['method']}"]
     if shareable.library == "peft":
         tags.append("lora")
@@ -67,8 +67,8 @@ def card_data(
         license=license,
         library_name=shareable.library,
         pipeline_tag=shareable.pipeline_tag,
-        base_model=shareable.base_model,
-        base_model_relation=_relation(shareable),
+        base_model=base,
+        base_model_relation=_relation(shareable, base),
         datasets=[dataset] if is_hub_data(dataset) else None,
         metrics=sorted({result.metric_type for result in results}) or None,
         tags=tags,
@@ -128,11 +128,14 @@ def plain_number(value: Any) -> float | int | None:
     return number if math.isfinite(number) else None
 
 
-def hub_base_model(name: str) -> str | None:
-    """The Hub's name of a model as a run calls it; None for folders and for what has none."""
-    if name == CHINESE_BERT:
+def base_model_of(shareable: Shareable, summary: dict[str, Any]) -> str | None:
+    """The Hub's name of the model it was made from; None where there is none.
+
+    The embedded Chinese BERT is there under its own name.
+    """
+    if summary.get("model", {}).get("name") == CHINESE_BERT:
         return CHINESE_BERT_HUB_NAME
-    return name if "/" in name and is_hub_name(name) else None
+    return shareable.base_model
 
 
 def is_hub_data(name: str) -> bool:
@@ -181,8 +184,8 @@ def _code(language: str) -> str:
     return re.split(r"[-_]", language.lower())[0]
 
 
-def _relation(shareable: Shareable) -> str | None:
-    if shareable.base_model is None:
+def _relation(shareable: Shareable, base: str | None) -> str | None:
+    if base is None:
         return None
     return "adapter" if shareable.library == "peft" else "finetune"
 

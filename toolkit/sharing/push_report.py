@@ -20,8 +20,8 @@ def print_staged(staged: Staged, difference: float) -> None:
         table.add_row(name, f"{size:,}")
     console.print(table)
     _say(
-        f"Loaded in a fresh process without this package; {staged.shareable.check}: largest "
-        f"difference {difference:.2g}"
+        "Loaded in a fresh process without this package; largest difference of its outputs from "
+        f"those of the run's model: {difference:.2g}"
     )
 
 

@@ -73,7 +73,6 @@ def prepare(options: PushOptions) -> tuple[Staged, float]:
 
     check_name(options.repo)
     staged = stage(options.run, options.repo, merged=options.merged, options=options.card)
-    notify(f"{staged.folder}: trying it in a fresh process, offline")
     return staged, float(check_shareable(staged.shareable, options.run))
 
 
@@ -96,7 +95,7 @@ def push(options: PushOptions) -> Pushed:
     message = options.message or f"Upload {staged.title}"
     commit = upload(staged.folder, options.repo, message)
     others = check_remote(options.repo, commit, staged.folder)
-    remove_staged(options.run)
+    remove_staged(staged)
     kept = [name for name in others if name != ".gitattributes"]
     return Pushed(access, commit, staged, difference, kept)
 

@@ -15,8 +15,10 @@ from toolkit.json_values import without_nan
 from toolkit.sharing.card import PLOT, CardOptions, write_card, write_card_of_folder
 from toolkit.sharing.licences import licence_of
 from toolkit.sharing.local_paths import without_paths
+from toolkit.sharing.metadata import base_model_of
 from toolkit.sharing.run_record import RunRecord, read_record
 from toolkit.sharing.shareable import Shareable, write_shareable
+from toolkit.sharing.source import read_source
 
 SUMMARY = "training_summary.json"
 # Validation metric of the plot, by task: the first that was logged.
@@ -59,6 +61,7 @@ def stage(run: Path, repo: str, *, merged: bool | None, options: CardOptions) ->
     Raises:
         UserError: there is no complete run or model, or something secret would be published.
     """
+    run = read_source(run).folder  # for the folder `model` of a run, the run
     folder = staging_folder(run)
     partial = folder.with_name(f".{folder.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -82,11 +85,12 @@ def _write(
 ) -> tuple[Shareable, str]:
     """Write everything into `partial`; the model and the title."""
     shareable = write_shareable(run, partial, merged=merged)
-    licence = options.license or licence_of(shareable.base_model)
+    record = read_record(run) if (run / "summary.json").is_file() else None
+    base = base_model_of(shareable, {} if record is None else record.summary)
+    licence = options.license or licence_of(base)
     if licence is None:
         notify("the card names no licence: none is known. --license says one.")
-    if (run / "summary.json").is_file():
-        record = read_record(run)
+    if record is not None:
         title = str(record.summary["title"])
         plotted = _draw(record, partial / PLOT)
         _write_json(partial / SUMMARY, record.training_summary)
@@ -100,9 +104,9 @@ def _write(
     return shareable, title
 
 
-def remove_staged(run: Path) -> None:
+def remove_staged(staged: Staged) -> None:
     """Clear the folder away: all of it is on the Hub, and its weights in the run."""
-    shutil.rmtree(staging_folder(run), ignore_errors=True)
+    shutil.rmtree(staged.folder, ignore_errors=True)
 
 
 def _draw(record: RunRecord, file: Path) -> bool:

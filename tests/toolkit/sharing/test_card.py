@@ -16,7 +16,7 @@ from huggingface_hub import ModelCard, metadata_load
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
 from toolkit.sharing.card import CardOptions, write_card
-from toolkit.sharing.metadata import by_script, eval_results, hub_base_model, plain_number
+from toolkit.sharing.metadata import by_script, eval_results, plain_number
 from toolkit.sharing.run_record import read_record
 from toolkit.sharing.shareable import Shareable
 
@@ -217,9 +217,10 @@ def test_an_adapter_names_its_base(card: Callable[..., Any]) -> None:
 
 
 def test_the_embedded_chinese_bert_says_whose_weights_it_has(card: Callable[..., Any]) -> None:
-    text, _ = card(folder=shareable(base_model=None))
-    assert "multilingual-e5-small" not in text
-    assert hub_base_model("demo:chinese-bert") == "intfloat/multilingual-e5-small"
+    text, metadata = card(folder=shareable(base_model=None), model={"name": "demo:chinese-bert"})
+    assert metadata["base_model"] == "intfloat/multilingual-e5-small"
+    assert metadata["base_model_relation"] == "finetune"
+    assert "demo:chinese-bert, is intfloat/multilingual-e5-small with weights that were" in text
 
 
 def test_code_that_must_be_trusted_is_said(card: Callable[..., Any]) -> None:
