@@ -11,6 +11,10 @@ from toolkit.errors import UserError, first_line
 SLOWEST = 120.0
 """Seconds that the Hub may be silent: huggingface_hub's own client would wait for ever."""
 _TOKEN = re.compile(r"hf_[A-Za-z0-9]{16,}")
+# What huggingface_hub and its transfer library raise besides their own kinds: a failed upload is a
+# RuntimeError, an answer that is no JSON a ValueError.
+_OF_THE_HUB = (OSError, ValueError, RuntimeError)
+_CLIENTS = ("huggingface_hub", "hf_xet", "httpx", "httpx2", "httpcore", "httpcore2")
 _TOKENS = "https://huggingface.co/settings/tokens"
 
 
@@ -46,7 +50,7 @@ def hub_errors(doing: str, repo: str | None = None) -> Iterator[None]:
         UserError: the token is refused or may not do this, or what was sent is refused.
         HubError: anything else.
     """
-    from huggingface_hub.errors import HTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
+    from huggingface_hub.errors import LocalTokenNotFoundError, OfflineModeIsEnabled
 
     try:
         with _patient_client():
@@ -62,7 +66,9 @@ def hub_errors(doing: str, repo: str | None = None) -> Iterator[None]:
             "the Hub's token holds characters that no token has. Copy it again from "
             f"{_TOKENS} (hf auth login, or the variable HF_TOKEN)."
         ) from None
-    except (HTTPError, OSError, ValueError, RuntimeError) as error:
+    except Exception as error:
+        if not (isinstance(error, _OF_THE_HUB) or _is_of_the_client(error)):
+            raise  # a bug
         # `from None`: a traceback of the client could show the headers it sent.
         raise _explained(error, doing, repo) from None
 
@@ -83,6 +89,10 @@ def no_token_text() -> str:
     )
 
 
+def _is_of_the_client(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in _CLIENTS
+
+
 def _explained(error: BaseException, doing: str, repo: str | None) -> UserError | HubError:
     from huggingface_hub import constants
     from huggingface_hub.errors import HTTPError
@@ -101,6 +111,10 @@ def _explained(error: BaseException, doing: str, repo: str | None) -> UserError 
             f"{doing}: the token may not do this (403: {said}). It needs the right to write"
             f"{owner}: {_TOKENS}; and the name must begin with your own account or an "
             "organisation of yours."
+        )
+    if status == 404 and repo is None:
+        return HubError(
+            f"{doing}: {constants.ENDPOINT} has no such page (404: {said}). Is HF_ENDPOINT a Hub?"
         )
     if status == 404:
         return UserError(

@@ -6,6 +6,7 @@ import math
 import numbers
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,16 +141,9 @@ def base_model_of(shareable: Shareable, summary: dict[str, Any]) -> str | None:
 
 def is_hub_data(name: str) -> bool:
     """Whether a run's data set came from the Hub, by its name."""
-    return is_hub_name(name) and data_suffix_of(name) is None and "/" in name
-
-
-def data_suffix_of(name: str) -> str | None:
-    """ ".csv" and the like, with which a name is that of a file."""
-    from pathlib import Path
-
-    return data_suffix(Path(name)) or (
-        Path(name).suffix if name.endswith((".txt", ".md")) else None
-    )
+    is_file = data_suffix(Path(name)) is not None or name.endswith((".txt", ".md"))
+    # As for `datasets`, a folder of that name comes first.
+    return is_hub_name(name) and "/" in name and not is_file and not Path(name).exists()
 
 
 def languages_of(summary: dict[str, Any], texts: Iterable[str]) -> list[str]:

@@ -67,6 +67,9 @@ def stage(run: Path, repo: str, *, merged: bool | None, options: CardOptions) ->
     shutil.rmtree(partial, ignore_errors=True)
     try:
         shareable, title = _write(run, partial, repo, merged=merged, options=options)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise UserError(f"{folder} cannot be written: {error}") from error
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise

@@ -110,9 +110,11 @@ class LoopbackHub:
             pass
 
         Handler.hub = hub
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        # Large files are kept by another server: clients follow redirects to it without the token.
+        self.servers = [ThreadingHTTPServer(("127.0.0.1", 0), Handler) for _ in range(2)]
+        self.url, self.storage = (
+            f"http://127.0.0.1:{server.server_address[1]}" for server in self.servers
+        )
 
     def add(self, name: str, files: dict[str, bytes], private: bool = False) -> Repository:
         """A repository that is there already."""
@@ -139,13 +141,15 @@ class LoopbackHub:
 def loopback_hub() -> Iterator[LoopbackHub]:
     """A running server."""
     hub = LoopbackHub()
-    thread = threading.Thread(target=hub.server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
+    for server in hub.servers:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield hub
     finally:
-        hub.server.shutdown()
-        hub.server.server_close()
+        for server in hub.servers:
+            server.shutdown()
+            server.server_close()
 
 
 class _RefusedError(Exception):
@@ -361,11 +365,13 @@ class _Handler(BaseHTTPRequestHandler):
             if oid in self.hub.lfs:  # needs no upload
                 objects.append({"oid": oid, "size": size})
                 continue
-            upload: dict[str, Any] = {"href": f"{self.hub.url}/lfs/{oid}?signature=s"}
+            upload: dict[str, Any] = {"href": f"{self.hub.storage}/lfs/{oid}?signature=s"}
             step = self.hub.part_size
             if step is not None and size > step:
                 numbers = range(1, -(-size // step) + 1)
-                parts = {f"{n:05}": f"{self.hub.url}/lfs/{oid}/{n}?signature=s" for n in numbers}
+                parts = {
+                    f"{n:05}": f"{self.hub.storage}/lfs/{oid}/{n}?signature=s" for n in numbers
+                }
                 upload = {
                     "href": f"{self.hub.url}/lfs/{oid}/complete?signature=s",
                     "header": {"chunk_size": str(step), **parts},
@@ -466,9 +472,15 @@ class _Handler(BaseHTTPRequestHandler):
             return 200, content, {**headers, "ETag": f'"{git_hash(content)}"'}
         oid = hashlib.sha256(content).hexdigest()
         linked = {"X-Linked-Size": str(len(content)), "X-Linked-ETag": f'"{oid}"'}
-        return 302, b"", {**headers, **linked, "Location": f"{self.hub.url}/cdn/{oid}?signature=s"}
+        return (
+            302,
+            b"",
+            {**headers, **linked, "Location": f"{self.hub.storage}/cdn/{oid}?signature=s"},
+        )
 
     def download(self, oid: str) -> tuple[int, Any, dict[str, str]]:
+        if self.headers.get("Authorization"):
+            raise _RefusedError(400, "a signed address takes no token")
         return 200, self.hub.lfs[oid], {"ETag": f'"{oid}"'}
 
 

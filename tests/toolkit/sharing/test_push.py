@@ -321,6 +321,40 @@ def test_a_hub_with_troubles(hub: Any, run: Path, toolkit_command: Command, stat
     assert f"{hub.url} answers {status}" in err
 
 
+def test_a_server_that_is_no_hub(hub: Any, run: Path, toolkit_command: Command) -> None:
+    hub.fail("GET", "whoami", status=404)
+    status, _, err = toolkit_command("push", run, "lin/reviews")
+    assert status == 1
+    assert f"{hub.url} has no such page (404" in err
+    assert "Is HF_ENDPOINT a Hub?" in err
+
+
+def test_an_endpoint_that_is_no_address(
+    hub: Any, run: Path, toolkit_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "ENDPOINT", "http://[nowhere")
+    status, _, err = toolkit_command("push", run, "lin/reviews")
+    assert status == 1
+    assert "InvalidURL" in err
+    assert "Traceback" not in err
+
+
+def test_a_folder_that_cannot_be_written(
+    hub: Any, run: Path, toolkit_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: Path, content: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("toolkit.sharing.staging._write_json", full)
+    status, _, err = toolkit_command("push", run, "lin/reviews")
+    assert status == 2
+    assert "share cannot be written: [Errno 28] No space left on device" in err
+    assert not list(run.glob("*share*"))
+    assert hub.repositories == {}
+
+
 def test_offline_mode(run: Path, toolkit_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     status, out, err = toolkit_command("push", run, "lin/reviews")
