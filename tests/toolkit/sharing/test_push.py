@@ -334,7 +334,7 @@ def test_an_endpoint_that_is_no_address(
 ) -> None:
     from huggingface_hub import constants
 
-    monkeypatch.setattr(constants, "ENDPOINT", "http://[nowhere")
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:port")
     status, _, err = toolkit_command("push", run, "lin/reviews")
     assert status == 1
     assert "InvalidURL" in err
