@@ -324,7 +324,9 @@ class _Handler(BaseHTTPRequestHandler):
         sha = repository.head if revision == "main" else revision
         siblings = [{"rfilename": path} for path in files]
         found = {"id": name, "modelId": name, "sha": sha, "private": repository.private}
-        return 200, {**found, "tags": [], "siblings": siblings}, {}
+        card = front_matter(files.get("README.md", b"").decode())
+        metadata = {} if card is None else {"cardData": yaml.safe_load(card)}
+        return 200, {**found, **metadata, "tags": [], "siblings": siblings}, {}
 
     def may_read(self, name: str) -> tuple[int, Any, dict[str, str]]:
         self._readable(name)
@@ -496,13 +498,19 @@ def _described(path: str, content: bytes) -> dict[str, Any]:
     return {**found, "oid": git_hash(content)}
 
 
+def front_matter(text: str) -> str | None:
+    """The YAML in front of a card; None where there is none."""
+    found = re.match(r"---\r?\n(.*?)\r?\n---(\r?\n|$)", text, flags=re.DOTALL)
+    return None if found is None else found[1]
+
+
 def card_problem(text: str) -> str | None:
     """What is wrong with a card's metadata; the checks of the Hub that ours could fail."""
-    found = re.match(r"---\r?\n(.*?)\r?\n---(\r?\n|$)", text, flags=re.DOTALL)
-    if found is None:
+    card = front_matter(text)
+    if card is None:
         return None
     try:
-        metadata = yaml.safe_load(found[1])
+        metadata = yaml.safe_load(card)
     except yaml.YAMLError as error:
         return f"the metadata is no YAML: {error}"
     if not isinstance(metadata, dict):
