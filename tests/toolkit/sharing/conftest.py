@@ -36,11 +36,13 @@ class _NoPause:
 
 
 def loopback() -> ModuleType:
-    """The module of the server: tests are files, not a package."""
+    """The package of the server: the tests themselves are files, no package."""
     name = "tests_loopback_hub"
     if name not in sys.modules:
-        file = Path(__file__).with_name("loopback_hub.py")
-        specification = importlib.util.spec_from_file_location(name, file)
+        folder = Path(__file__).with_name("loopback_hub")
+        specification = importlib.util.spec_from_file_location(
+            name, folder / "__init__.py", submodule_search_locations=[str(folder)]
+        )
         assert specification is not None
         assert specification.loader is not None
         sys.modules[name] = importlib.util.module_from_spec(specification)
