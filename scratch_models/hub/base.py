@@ -11,6 +11,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from scratch_models.hub.mapping import adapter_key_mapping, saving_table, to_own_names
 from scratch_models.hub.pipelines import accept_our_models
+from scratch_models.layers.packing import Packing, check_packing
 
 _PUSH_OPTIONS = ("repo_id", "commit_message", "private", "create_pr", "revision")
 
@@ -30,6 +31,11 @@ class ScratchPreTrainedModel(PreTrainedModel):
     accepts_loss_kwargs = False
     """Told to transformers' Trainer: losses are means, so it must divide when it accumulates."""
 
+    can_pack: ClassVar[bool] = False
+    """Whether padded batches can be computed without their padding."""
+    packing: Packing = "auto"
+    """Whether padded batches are computed without their padding; see `set_packing`."""
+
     def __init__(self, config: PreTrainedConfig, *args: Any, **kwargs: Any) -> None:
         super().__init__(config, *args, **kwargs)
         expected = self.config_class.model_type
@@ -39,17 +45,35 @@ class ScratchPreTrainedModel(PreTrainedModel):
                 f"not {config.model_type!r}."
             )
 
+    def set_packing(self, packing: Packing) -> None:
+        """Choose whether padded batches are computed without their padding, where that is possible.
+
+        Args:
+            packing: "auto" (the default) or "off": then outputs at padding, and the random numbers
+                of dropout, are HuggingFace's too.
+
+        Raises:
+            ValueError: another word.
+        """
+        for module in self.modules():
+            if isinstance(module, ScratchPreTrainedModel):
+                module.packing = check_packing(packing)
+
     @classmethod
     def from_pretrained(
         cls,
         pretrained_model_name_or_path: str | os.PathLike | None,
         *model_args: Any,
         config: PreTrainedConfig | str | os.PathLike | None = None,
+        packing: Packing = "auto",
         **kwargs: Any,
     ) -> Any:
         """As in transformers, but a checkpoint of another architecture is refused.
 
         transformers itself leaves every weight of such a model random and goes on.
+
+        Args:
+            packing: for `set_packing`.
 
         Raises:
             ValueError: if the checkpoint's `model_type` is not this class's.
@@ -63,6 +87,7 @@ class ScratchPreTrainedModel(PreTrainedModel):
         for module in model.modules():
             if getattr(module, "is_fixed", False):
                 module.requires_grad_(False)
+        model.set_packing(packing)
         return loaded
 
     def save_pretrained(

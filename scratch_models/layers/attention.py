@@ -11,6 +11,8 @@ from transformers.masking_utils import sdpa_mask
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from scratch_models.layers.masks import hide_masked_scores, to_score_mask
+from scratch_models.layers.packed_attention import packed_attention, packed_weights
+from scratch_models.layers.packing import PackedSequences
 
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None, scale: float) -> Tensor:
@@ -146,7 +148,8 @@ class MultiHeadAttention(nn.Module):
             hidden_states: [batch, length, hidden_size].
             context: where keys and values come from [batch, keys, hidden_size]; None: from
                 `hidden_states` itself, so that every position asks all of them.
-            attention_mask: as the implementation in use takes it (`layers.masks` builds it).
+            attention_mask: as the implementation in use takes it (`layers.masks` builds it); or
+                the texts that stand one after the other in the one row of `hidden_states`.
             output_attentions: also return the weights where the kernel keeps none.
             **kwargs: handed to the attention implementation.
 
@@ -173,9 +176,16 @@ class MultiHeadAttention(nn.Module):
         heads, weights = self.attend(query, key, value, mask, **kwargs)
         if output_attentions and weights is None:
             # Fused kernels never build the weights: compute them beside the unchanged output.
-            score_mask = to_score_mask(mask, query, key, self.is_causal)
-            weights = attention_weights(query, key, score_mask, self.scale)
+            if isinstance(mask, PackedSequences):
+                weights = packed_weights(query, key, mask, self.weigh)
+            else:
+                weights = self.weigh(query, key, mask)
         return self.output(heads.flatten(-2)), weights
+
+    def weigh(self, query: Tensor, key: Tensor, mask: Any = None) -> Tensor:
+        """`attention_weights` under any implementation's mask, and that of time in a decoder."""
+        score_mask = to_score_mask(mask, query, key, self.is_causal)
+        return attention_weights(query, key, score_mask, self.scale)
 
     def keys_and_values(self, context: Tensor) -> tuple[Tensor, Tensor]:
         """[batch, keys, hidden_size] -> twice [batch, heads, keys, head_dim]."""
@@ -186,7 +196,7 @@ class MultiHeadAttention(nn.Module):
         return projected.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
 
     def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **kwargs: Any
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor | None]:
         """The implementation in use: output [batch, queries, heads, head_dim] and weights."""
         attention = scratch_attention
@@ -194,7 +204,7 @@ class MultiHeadAttention(nn.Module):
             attention = ALL_ATTENTION_FUNCTIONS.get_interface(
                 self.config._attn_implementation, scratch_attention
             )
-        dropout = self.dropout if self.training else 0.0
-        return attention(
-            self, query, key, value, mask, dropout=dropout, scaling=self.scale, **kwargs
-        )
+        kwargs |= {"dropout": self.dropout if self.training else 0.0, "scaling": self.scale}
+        if isinstance(mask, PackedSequences):
+            return packed_attention(attention, self, query, key, value, mask, **kwargs), None
+        return attention(self, query, key, value, mask, **kwargs)

@@ -10,6 +10,7 @@ from transformers import PreTrainedConfig
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from scratch_models.layers.masks import MASK_TENSOR_IMPLEMENTATIONS
+from scratch_models.layers.packing import PackedSequences
 
 Sublayer = Callable[[Tensor], Tensor]
 ResidualOrder = Callable[[Tensor, Sublayer, nn.Module, nn.Module], Tensor]
@@ -69,16 +70,19 @@ class EncoderLayer(GradientCheckpointingLayer):
         but nothing else is computed for the others. The last layer of a classifier needs no more,
         and spares most of its work: of 12 matrix products of size hidden_size x hidden_size a token
         (4 in the attention, 8 in a feed-forward part four times as wide) the other tokens need 2,
-        keys and values. Not used while dropout is drawn (`EncoderStack.first_token_suffices`), so
-        that training under a seed stays equal to HuggingFace's.
+        keys and values. Texts packed in one row -> [1, texts that are not empty, hidden_size].
 
         Raises:
             ValueError: `first_token_only` with another residual order than the two of this file.
         """
         if first_token_only:
             kwargs["context"] = self._attended_to(hidden_states)
-            hidden_states = hidden_states[:, :1]
-            attention_mask = None if attention_mask is None else attention_mask[:, :, :1]
+            if isinstance(attention_mask, PackedSequences):
+                hidden_states = attention_mask.first(hidden_states)
+                attention_mask = attention_mask.first_tokens_only
+            else:
+                hidden_states = hidden_states[:, :1]
+                attention_mask = None if attention_mask is None else attention_mask[:, :, :1]
 
         def attend(x: Tensor) -> Tensor:
             return self.attention(x, attention_mask, **kwargs)[0]
@@ -187,18 +191,23 @@ class EncoderStack(nn.ModuleList):
             hidden_states = layer(hidden_states, attention_mask, **kwargs)
         return hidden_states
 
-    def first_token_suffices(self, config: PreTrainedConfig, **kwargs: Any) -> bool:
+    def first_token_suffices(
+        self, config: PreTrainedConfig, mask: Any = None, **kwargs: Any
+    ) -> bool:
         """True where a head that reads the first token only may leave the others out.
 
         Not where the caller asks for hidden states or attention weights, nor for masks that are no
         tensors [batch, heads, queries, keys]; and not while dropout is drawn: the full computation
-        then stays equal to HuggingFace's, number for number, under the same seed.
+        then stays equal to HuggingFace's, number for number, under the same seed. (Of packed texts
+        that is true anyway only of a model without dropout: other numbers are drawn.)
         """
         wanted = ("output_hidden_states", "output_attentions")
         if any(kwargs.get(name) or getattr(config, name, False) for name in wanted):
             return False
         if config._attn_implementation not in MASK_TENSOR_IMPLEMENTATIONS:
             return False
+        if isinstance(mask, PackedSequences):
+            return True
         return not (self.training and _draws_dropout(self[-1]))
 
 

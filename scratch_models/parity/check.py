@@ -16,6 +16,7 @@ from scratch_models.parity.generation import compare_generation
 from scratch_models.parity.gradients import compare_gradients
 from scratch_models.parity.inputs import Batch, example_batches
 from scratch_models.parity.loading import ParityPair, compare_loading, has_attention, load_pair
+from scratch_models.parity.packed import compare_packing
 from scratch_models.parity.precision import compare_half_precision
 from scratch_models.parity.report import ParityReport, ParityRow
 from scratch_models.parity.saving import compare_saving
@@ -26,6 +27,7 @@ _Compare = Callable[[ScratchPreTrainedModel, PreTrainedModel, list[Batch]], list
 _COMPUTING: dict[str, _Compare] = {
     "forward": compare_forward,
     "gradients": compare_gradients,
+    "packing": compare_packing,
     "half precision": compare_half_precision,
     "generation": lambda scratch, reference, batches: compare_generation(scratch, reference),
     # Last, as they change both models.
@@ -116,6 +118,8 @@ def compare_computing(
         comparisons: those of `COMPARISONS` that are made, of those this function knows.
     """
     rows = []
+    # All places are compared, those of padding and the random numbers of dropout included.
+    scratch.set_packing("off")
     for name, compare in _COMPUTING.items():
         if name in comparisons:
             rows += compare(scratch, reference, batches)

@@ -50,7 +50,7 @@ def tiny_config() -> Callable[..., BertConfig]:
 
 @pytest.fixture
 def tiny_pair() -> Callable[..., Pair]:
-    """Our model and HuggingFace's with HuggingFace's weights, in evaluation mode."""
+    """Our model and HuggingFace's with HuggingFace's weights, in evaluation mode; not packing."""
 
     def build(config: BertConfig, head: str = "model", attn: str = "sdpa") -> Pair:
         own_class = scratch_class(config.model_type, head)
@@ -61,6 +61,7 @@ def tiny_pair() -> Callable[..., Pair]:
         perturb_flat_parameters(reference)
         scratch = own_class._from_config(BertConfig(**config.to_dict()), attn_implementation=attn)
         scratch.load_state_dict(reference.state_dict())
+        scratch.set_packing("off")
         return scratch.eval(), reference.eval()
 
     return build

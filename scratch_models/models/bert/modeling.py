@@ -6,7 +6,8 @@ classes of the same names without `Scratch` in every value and gradient.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +31,8 @@ from scratch_models.layers.attention import MultiHeadAttention
 from scratch_models.layers.embeddings import TokenPositionSegmentEmbeddings
 from scratch_models.layers.feed_forward import FeedForward
 from scratch_models.layers.masks import bidirectional_mask
-from scratch_models.layers.positions import LearnedPositions
+from scratch_models.layers.packing import PackedSequences, find_packing
+from scratch_models.layers.positions import LearnedPositions, check_length
 from scratch_models.layers.stack import EncoderLayer, EncoderStack, post_norm
 from scratch_models.models.bert import mapping  # noqa: F401  (registers the name table)
 
@@ -71,6 +73,15 @@ def build_layer(config: BertConfig) -> EncoderLayer:
     )
 
 
+class BertInputs(NamedTuple):
+    """What the embeddings are made of, in the order they take it."""
+
+    input_ids: Tensor | None
+    token_type_ids: Tensor | None
+    position_ids: Tensor | None
+    inputs_embeds: Tensor | None
+
+
 class Pooler(nn.Module):
     """tanh(W h_[CLS] + b): the sequence as one vector, read from its first token (§3)."""
 
@@ -109,6 +120,7 @@ class ScratchBertPreTrainedModel(ScratchPreTrainedModel):
     config: BertConfig
     config_class = BertConfig
     base_model_prefix = "bert"
+    can_pack = True
     supports_gradient_checkpointing = True
     _supports_sdpa = True
     _supports_flash_attn = True
@@ -157,7 +169,7 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
         """Replace the token embedding."""
         self.embeddings.token = value
 
-    @capture_outputs
+    @can_return_tuple
     def forward(
         self,
         input_ids: Tensor | None = None,
@@ -166,9 +178,15 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
         position_ids: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         first_token_only: bool = False,
+        sequence_lengths: Sequence[int] | Tensor | None = None,
+        labelled: Tensor | None = None,
         **kwargs: Any,
     ) -> BaseModelOutputWithPooling:
         """Encode a batch.
+
+        Where `attention_mask` has padding, and `self.packing` is not "off", the layers see the real
+        tokens only: the same outputs for them, and zeros for padding (HuggingFace's are numbers
+        without a meaning). Dropout then draws other numbers than HuggingFace's class.
 
         Args:
             input_ids: [batch, length]; or `inputs_embeds` [batch, length, hidden_size].
@@ -178,6 +196,11 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
             position_ids: [1 or batch, length]; None counts from 0.
             first_token_only: compute in the last layer only what `pooler_output` needs, where
                 that changes nothing else; `last_hidden_state` is then [batch, 1, hidden_size].
+            sequence_lengths: [batch] tokens of each text, for texts that stand one after the other
+                in `input_ids` [1, tokens] without padding or mask; what comes out is packed
+                likewise, but for `pooler_output` [batch, hidden_size].
+            labelled: [batch, length], the labels of a head, -100 where none is: a label on padding
+                makes its output matter.
             **kwargs: `output_hidden_states`, `output_attentions` (real weights under every
                 attention implementation), `return_dict`.
 
@@ -185,16 +208,80 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
             `last_hidden_state` [batch, length, hidden_size], `pooler_output` [batch, hidden_size].
 
         Raises:
-            ValueError: for more tokens than `config.max_position_embeddings`, or a mask that does
-                not fit.
+            ValueError: for more tokens than `config.max_position_embeddings`, a mask that does not
+                fit, or lengths that do not.
         """
+        inputs = BertInputs(input_ids, token_type_ids, position_ids, inputs_embeds)
+        if sequence_lengths is not None:
+            packed: PackedSequences | None
+            packed, inputs = self._take_packed(sequence_lengths, attention_mask, inputs)
+            return self._encode(packed, inputs, first_token_only, **kwargs)
+        packed = find_packing(
+            self.config,
+            attention_mask,
+            self.packing,
+            first_token_matters=first_token_only or self.pooler is not None,
+            labelled=labelled,
+        )
+        if packed is None:
+            return self._encode(attention_mask, inputs, first_token_only, **kwargs)
+        outputs = self._encode(packed, self._pack(packed, inputs), first_token_only, **kwargs)
+        return packed.pad_outputs(outputs)
+
+    @capture_outputs
+    def _encode(
+        self,
+        attention_mask: Tensor | PackedSequences | None,
+        inputs: BertInputs,
+        first_token_only: bool,
+        **kwargs: Any,
+    ) -> BaseModelOutputWithPooling:
         kwargs.setdefault("output_attentions", self.config.output_attentions)
-        embedded = self.embeddings(input_ids, token_type_ids, position_ids, inputs_embeds)
-        mask = bidirectional_mask(self.config, embedded, attention_mask)
-        first_only = first_token_only and self.layers.first_token_suffices(self.config, **kwargs)
-        hidden_states = self.layers(embedded, mask, first_token_only=first_only, **kwargs)
-        pooled = self.pooler(hidden_states) if self.pooler is not None else None
-        return BaseModelOutputWithPooling(last_hidden_state=hidden_states, pooler_output=pooled)
+        hidden_states = self.embeddings(*inputs)
+        packed = attention_mask if isinstance(attention_mask, PackedSequences) else None
+        mask = packed or bidirectional_mask(self.config, hidden_states, attention_mask)
+        first_only = first_token_only and self.layers.first_token_suffices(
+            self.config, mask, **kwargs
+        )
+        hidden_states = self.layers(hidden_states, mask, first_token_only=first_only, **kwargs)
+        first = hidden_states
+        if packed is not None:
+            first = packed.rows_of_first(first if first_only else packed.first(first))
+        pooled = self.pooler(first) if self.pooler is not None else None
+        return BaseModelOutputWithPooling(
+            last_hidden_state=first if first_only else hidden_states, pooler_output=pooled
+        )
+
+    def _pack(self, packed: PackedSequences, inputs: BertInputs) -> BertInputs:
+        """What stands at the real tokens."""
+        tokens = inputs.input_ids if inputs.inputs_embeds is None else inputs.inputs_embeds
+        if tokens is None or tokens.shape[:2] != packed.shape:
+            return inputs  # their mistake is told where they are embedded
+        if inputs.position_ids is None:
+            position_ids = self.embeddings.position.after(0, tokens.shape[1], tokens.device)
+            inputs = inputs._replace(position_ids=position_ids)
+        return BertInputs(*(None if part is None else packed.pack(part) for part in inputs))
+
+    def _take_packed(
+        self, lengths: Sequence[int] | Tensor, attention_mask: Any, inputs: BertInputs
+    ) -> tuple[PackedSequences, BertInputs]:
+        """Texts that come packed, with positions that start anew in each."""
+        if attention_mask is not None:
+            raise ValueError("sequence_lengths come without attention_mask: nothing is hidden.")
+        tokens = inputs.input_ids if inputs.inputs_embeds is None else inputs.inputs_embeds
+        if tokens is None or tokens.shape[0] != 1:
+            found = None if tokens is None else list(tokens.shape)
+            raise ValueError(
+                f"sequence_lengths belong to input_ids [1, tokens] in one row, not {found}."
+            )
+        packed = PackedSequences.of_lengths(lengths, tokens.shape[1])
+        if inputs.position_ids is None:
+            inputs = inputs._replace(position_ids=self._packed_positions(packed, tokens.device))
+        return packed, inputs
+
+    def _packed_positions(self, packed: PackedSequences, device: torch.device) -> Tensor:
+        check_length(max(packed.keys, default=0), self.config.max_position_embeddings)
+        return packed.positions(device)
 
 
 class ScratchBertForMaskedLM(ScratchBertPreTrainedModel):
@@ -242,6 +329,7 @@ class ScratchBertForMaskedLM(ScratchBertPreTrainedModel):
             token_type_ids=token_type_ids,
             position_ids=position_ids,
             inputs_embeds=inputs_embeds,
+            labelled=labels,
             return_dict=True,
             **kwargs,
         )
@@ -296,6 +384,7 @@ class ScratchBertForPreTraining(ScratchBertPreTrainedModel):
             token_type_ids=token_type_ids,
             position_ids=position_ids,
             inputs_embeds=inputs_embeds,
+            labelled=labels,
             return_dict=True,
             **kwargs,
         )
@@ -402,6 +491,7 @@ class ScratchBertForTokenClassification(ScratchBertPreTrainedModel):
             token_type_ids=token_type_ids,
             position_ids=position_ids,
             inputs_embeds=inputs_embeds,
+            labelled=labels,
             return_dict=True,
             **kwargs,
         )
@@ -444,14 +534,19 @@ class ScratchBertForQuestionAnswering(ScratchBertPreTrainedModel):
         """Arguments as `ScratchBertModel`; start_positions and end_positions [batch].
 
         Returns `start_logits` and `end_logits` [batch, length] and, with positions, the mean of
-        the two losses; positions outside the input are ignored.
+        the two losses; positions outside the input are ignored. That loss compares the logits of
+        padding, too, so with positions nothing is packed.
         """
+        everywhere = None
+        if start_positions is not None and attention_mask is not None:
+            everywhere = torch.zeros_like(attention_mask)
         outputs = self.base_model(
             input_ids,
             attention_mask=attention_mask,
             token_type_ids=token_type_ids,
             position_ids=position_ids,
             inputs_embeds=inputs_embeds,
+            labelled=everywhere,
             return_dict=True,
             **kwargs,
         )

@@ -5,6 +5,7 @@ Only what differs from `scratch_models.models.bert` stands here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling, SequenceCl
 from transformers.utils.generic import can_return_tuple
 
 from scratch_models.layers.embeddings import TokenPositionSegmentEmbeddings
+from scratch_models.layers.packing import PackedSequences
 from scratch_models.layers.positions import LearnedPositions
 from scratch_models.models.bert.modeling import (
     MaskedLMHead,
@@ -120,6 +122,7 @@ class ScratchRobertaModel(ScratchRobertaPreTrainedModel, ScratchBertModel):
         position_ids: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         first_token_only: bool = False,
+        sequence_lengths: Sequence[int] | Tensor | None = None,
         **kwargs: Any,
     ) -> BaseModelOutputWithPooling:
         """As `ScratchBertModel`, but for `position_ids` [1 or batch, length]: None counts tokens
@@ -129,7 +132,9 @@ class ScratchRobertaModel(ScratchRobertaPreTrainedModel, ScratchBertModel):
             ValueError: for more than max_position_embeddings - pad_token_id - 1 tokens.
         """
         positions: Any = self.embeddings.position
-        if position_ids is None and input_ids is not None:
+        if sequence_lengths is not None:
+            pass  # counted anew in every text
+        elif position_ids is None and input_ids is not None:
             position_ids = positions.of_tokens(input_ids)
         elif position_ids is None and inputs_embeds is not None:
             position_ids = positions.of_vectors(inputs_embeds.shape[1])
@@ -140,8 +145,14 @@ class ScratchRobertaModel(ScratchRobertaPreTrainedModel, ScratchBertModel):
             position_ids,
             inputs_embeds,
             first_token_only,
+            sequence_lengths,
             **kwargs,
         )
+
+    def _packed_positions(self, packed: PackedSequences, device: torch.device) -> Tensor:
+        positions: Any = self.embeddings.position
+        positions.check(max(packed.keys, default=0))
+        return packed.positions(device) + int(positions.padding_idx or 0) + 1
 
 
 class RobertaMaskedLMHead(MaskedLMHead):

@@ -114,10 +114,14 @@ class Case:
         return model
 
     def pair(self, attn: str | None = None, **changes: Any) -> Pair:
-        """Our model and HuggingFace's with equal weights, in evaluation mode."""
+        """Our model and HuggingFace's with equal weights, in evaluation mode.
+
+        Ours computes padding, too, so that all numbers can be compared.
+        """
         reference = self.reference(attn=attn, **changes)
         scratch = self._build(self.own_class, attn, **changes)
         scratch.load_state_dict(reference.state_dict())
+        scratch.set_packing("off")
         return scratch, reference
 
     def _build(self, model_class: Any, attn: str | None, **changes: Any) -> Any:
