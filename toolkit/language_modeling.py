@@ -22,7 +22,7 @@ from toolkit.data.documents import Documents
 from toolkit.data.packing import evaluation_windows, pack_documents, tokenize_documents
 from toolkit.evaluation import Outputs
 from toolkit.ignored_label import IGNORED
-from toolkit.objectives import Batch, model_inputs
+from toolkit.objectives import Batch, model_inputs, takes_logits_at
 from toolkit.task_scores.measures import ratio
 
 _CJK = (("\u3040", "\u30ff"), ("\u3400", "\u9fff"), ("\U00020000", "\U0003ffff"))
@@ -139,12 +139,16 @@ class CausalLanguageModeling:
 
 def _predicted_losses(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     """Losses [predicted] in float32, and where they stand, [batch, length - 1]."""
-    # A cache would make transformers see one text where positions start again.
-    logits = model(**model_inputs(batch), use_cache=False).logits[:, :-1]
     targets = batch["labels"][:, 1:]
     predicted = targets != IGNORED
-    losses = F.cross_entropy(logits[predicted].float(), targets[predicted], reduction="none")
-    return losses, predicted
+    # A cache would make transformers see one text where positions start again.
+    inputs = model_inputs(batch) | {"use_cache": False}
+    if takes_logits_at(model):
+        nothing = torch.zeros_like(predicted[:, :1])
+        logits = model(**inputs, logits_at=torch.cat([predicted, nothing], dim=1)).logits
+    else:
+        logits = model(**inputs).logits[:, :-1][predicted]
+    return F.cross_entropy(logits.float(), targets[predicted], reduction="none"), predicted
 
 
 class PerplexityMetric:

@@ -6,6 +6,7 @@ pass would weigh the few tokens of a short batch like the many of a long one.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -107,29 +108,40 @@ class Pretraining:
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Summed cross entropy of the masked tokens and of the next-sentence decision."""
-        output = model(**model_inputs(batch))
-        masked = _token_losses(output.prediction_logits, batch["labels"]).sum()
-        pair_logits = output.seq_relationship_logits.float()
-        pairs = F.cross_entropy(pair_logits, batch["next_sentence_label"], reduction="sum")
-        return torch.stack([masked, pairs])
+        masked, pair_logits = self._masked(model, batch)
+        labels = batch["labels"][batch["labels"] != IGNORED]
+        masked_loss = F.cross_entropy(masked.float(), labels, reduction="sum")
+        pairs = F.cross_entropy(pair_logits.float(), batch["next_sentence_label"], reduction="sum")
+        return torch.stack([masked_loss, pairs])
 
     def outputs(self, model: nn.Module, batch: Batch) -> dict[str, Tensor]:
         """Per example: summed masked ``loss``; ``masked``, ``correct`` tokens; ``next_correct``."""
-        output = model(**model_inputs(batch))
-        labels = batch["labels"]
-        hits = (output.prediction_logits.argmax(-1) == labels) & (labels != IGNORED)
-        next_sentence = output.seq_relationship_logits.argmax(-1) == batch["next_sentence_label"]
+        logits, pair_logits = self._masked(model, batch)
+        asked = batch["labels"] != IGNORED
+        labels = batch["labels"][asked]
+        losses = F.cross_entropy(logits.float(), labels, reduction="none")
+        empty = torch.zeros(asked.shape, device=losses.device)
+        hits = (logits.argmax(-1) == labels).float()
         return {
-            "loss": _token_losses(output.prediction_logits, labels).sum(-1),
-            "masked": (labels != IGNORED).sum(-1),
-            "correct": hits.sum(-1),
-            "next_correct": next_sentence.long(),
+            "loss": empty.masked_scatter(asked, losses).sum(-1),
+            "masked": asked.sum(-1),
+            "correct": empty.masked_scatter(asked, hits).sum(-1).long(),
+            "next_correct": (pair_logits.argmax(-1) == batch["next_sentence_label"]).long(),
         }
 
+    @staticmethod
+    def _masked(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Logits of the masked tokens [masked, vocabulary], and of the pairs [batch, 2]."""
+        asked = batch["labels"] != IGNORED
+        if takes_logits_at(model):
+            output = model(**model_inputs(batch), logits_at=asked)
+            return output.prediction_logits, output.seq_relationship_logits
+        output = model(**model_inputs(batch))
+        return output.prediction_logits[asked], output.seq_relationship_logits
 
-def _token_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross entropy per token [batch, length]; 0 where the label is ignored."""
-    flat = F.cross_entropy(
-        logits.float().flatten(0, 1), labels.flatten(), ignore_index=IGNORED, reduction="none"
-    )
-    return flat.view_as(labels)
+
+def takes_logits_at(model: nn.Module) -> bool:
+    """Whether a model computes the logits of chosen places only (ours do), under any wrapper."""
+    inner = getattr(model, "module", model)  # of a model on several processes
+    inner = inner.get_base_model() if hasattr(inner, "get_base_model") else inner  # of an adapter
+    return "logits_at" in inspect.signature(inner.forward).parameters

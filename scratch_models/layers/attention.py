@@ -199,12 +199,13 @@ class MultiHeadAttention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor | None]:
         """The implementation in use: output [batch, queries, heads, head_dim] and weights."""
-        attention = scratch_attention
+        attention, implementation = scratch_attention, "scratch"
         if self.config is not None:
-            attention = ALL_ATTENTION_FUNCTIONS.get_interface(
-                self.config._attn_implementation, scratch_attention
-            )
+            implementation = self.config._attn_implementation
+            attention = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, scratch_attention)
         kwargs |= {"dropout": self.dropout if self.training else 0.0, "scaling": self.scale}
         if isinstance(mask, PackedSequences):
+            # Of transformers' functions SDPA alone puts a text in order without a mask.
+            kwargs["needs_order"] = self.is_causal and implementation != "sdpa"
             return packed_attention(attention, self, query, key, value, mask, **kwargs), None
         return attention(self, query, key, value, mask, **kwargs)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from scratch_models.layers.masks import to_score_mask
 from scratch_models.layers.packing import PackedSequences
 
 logger = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ def packed_attention(
     *,
     scaling: float,
     dropout: float = 0.0,
+    needs_order: bool = False,
     **kwargs: Any,
 ) -> Tensor:
     """Every text attends to itself; a decoder's (`module.is_causal`) to its own past.
@@ -46,6 +48,7 @@ def packed_attention(
         packed: where one text ends and the next begins.
         scaling: the factor of the scores.
         dropout: on the attention weights.
+        needs_order: `attention` hides the future of a decoder only where a mask tells it to.
         **kwargs: handed to `attention`.
 
     Returns:
@@ -64,7 +67,8 @@ def packed_attention(
         strict=True,
     ):
         if q.shape[2]:
-            found, _ = attention(module, q, k, v, None, dropout=dropout, scaling=scaling, **kwargs)
+            mask = to_score_mask(None, q, k, is_causal=True) if needs_order else None
+            found, _ = attention(module, q, k, v, mask, dropout=dropout, scaling=scaling, **kwargs)
             parts.append(found)
     if not parts:  # a batch of empty texts
         return query.transpose(1, 2)

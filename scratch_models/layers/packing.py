@@ -177,6 +177,27 @@ def _labels_padding(labels: Tensor, real: Tensor) -> bool:
     return bool(((labels != -100) & ~real.to(labels.device)).any())
 
 
+def take_packed(
+    lengths: Sequence[int] | Tensor, tokens: Tensor | None, attention_mask: Tensor | None
+) -> PackedSequences:
+    """Texts that a caller has packed.
+
+    Args:
+        lengths: [texts] tokens of each.
+        tokens: [1, tokens, ...] ids or vectors.
+        attention_mask: must be None.
+
+    Raises:
+        ValueError: tokens in several rows, lengths that do not add up to them, or a mask.
+    """
+    if attention_mask is not None:
+        raise ValueError("sequence_lengths come without attention_mask: nothing is hidden.")
+    if tokens is None or tokens.shape[0] != 1:
+        found = None if tokens is None else list(tokens.shape)
+        raise ValueError(f"sequence_lengths belong to tokens in one row, [1, tokens], not {found}.")
+    return PackedSequences.of_lengths(lengths, tokens.shape[1])
+
+
 def check_packing(packing: str) -> Packing:
     """The setting itself.
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import BertConfig, RobertaConfig
+from transformers import BertConfig, DynamicCache, GPT2Config, RobertaConfig
 
 from scratch_models import scratch_class
 from scratch_models.layers.attention import MultiHeadAttention, scaled_dot_product_attention
@@ -200,7 +200,7 @@ def test_texts_that_come_packed(model_type: str) -> None:
         ),
         (
             {"sequence_lengths": [5, 5], "input_ids": torch.ones(2, 5, dtype=torch.long)},
-            r"in one row, not \[2, 5\]",
+            r"in one row, \[1, tokens\], not \[2, 5\]",
         ),
     ],
 )
@@ -226,7 +226,7 @@ def test_training_with_dropout_checkpointing_and_autocast() -> None:
     losses, gradients = [], []
     for checkpointing in (False, True):
         if checkpointing:
-            model.gradient_checkpointing_enable()
+            model.activation_checkpointing_enable()
         model.zero_grad(set_to_none=True)
         torch.manual_seed(7)
         loss = model(**batch).loss
@@ -317,3 +317,65 @@ def test_each_way_of_attention_is_that_of_every_text_alone(
     inside = padded_inside(module, query, key, value, packed, 0.5, 0.0)
     torch.testing.assert_close(loop, wanted)
     torch.testing.assert_close(inside, wanted)
+
+
+GPT2: dict[str, Any] = {
+    "vocab_size": 50, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 16,
+    "initializer_range": 0.3, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attn", ["sdpa", "eager", "scratch"])
+def test_documents_in_one_row_do_not_see_each_other(attn: str) -> None:
+    torch.manual_seed(0)
+    config = GPT2Config(**GPT2)
+    model = scratch_class("gpt2", "causal-lm")._from_config(config, attn_implementation=attn).eval()
+    lengths = [5, 1, 16, 3]
+    texts = [torch.randint(5, 50, (1, n)) for n in lengths]
+    alone = torch.cat([model(text).logits for text in texts], dim=1)
+    packed = model(torch.cat(texts, dim=1), sequence_lengths=lengths)
+    torch.testing.assert_close(packed.logits, alone, atol=1e-5, rtol=1e-5)
+    assert packed.cache is None
+    together = model(torch.cat(texts[:3], dim=1)[:, :16]).logits
+    assert (together[:, 6:] - alone[:, 6:16]).abs().max() > 0.1  # they would matter
+    maps = model(torch.cat(texts, dim=1), sequence_lengths=lengths, output_attentions=True)
+    assert maps.attentions[0].shape == (4, 4, 16, 16)
+    expected = model(texts[0], output_attentions=True).attentions[0]
+    torch.testing.assert_close(maps.attentions[0][:1, :, :5, :5], expected)
+
+
+def test_packed_documents_have_no_past_and_no_mask() -> None:
+    model = scratch_class("gpt2", "model")(GPT2Config(**GPT2)).eval()
+    ids = torch.ones(1, 6, dtype=torch.long)
+    with pytest.raises(ValueError, match="without a cache"):
+        model(ids, sequence_lengths=[6], cache=DynamicCache())
+    with pytest.raises(ValueError, match="17 tokens but the model has positions for 16"):
+        model(torch.ones(1, 17, dtype=torch.long), sequence_lengths=[17])
+
+
+@pytest.mark.parametrize("head", ["masked-lm", "pretraining", "causal-lm"])
+def test_logits_of_chosen_places(head: str) -> None:
+    torch.manual_seed(0)
+    model_type = "gpt2" if head == "causal-lm" else "bert"
+    config = GPT2Config(**GPT2) if model_type == "gpt2" else BertConfig(**SIZES)
+    model = scratch_class(model_type, head)(config).eval()
+    batch = batch_of(mask_of([7, 3]), "model")
+    if model_type == "gpt2":
+        batch["attention_mask"] = torch.ones(2, 7, dtype=torch.long)
+    places = torch.rand(2, 7) < 0.4
+    labels = torch.randint(50, (2, 7)).masked_fill(~places, -100)
+    name = "prediction_logits" if head == "pretraining" else "logits"
+    with torch.no_grad():
+        everywhere = model(**batch)[name]
+        chosen = model(**batch, logits_at=places)[name]
+    torch.testing.assert_close(chosen, everywhere[places])
+    with pytest.raises(ValueError, match=r"logits_at is \[2, 6\] but the input is \[2, 7\]"):
+        model(**batch, logits_at=places[:, :6])
+    if head == "causal-lm":
+        with pytest.raises(ValueError, match="labels or logits_at"):
+            model(**batch, labels=labels, logits_at=places)
+        return
+    batch |= {"labels": labels.masked_fill(batch["attention_mask"] == 0, -100)}
+    batch |= {"next_sentence_label": torch.tensor([0, 1])} if head == "pretraining" else {}
+    loss = model(**batch, logits_at=batch["labels"] != -100).loss
+    torch.testing.assert_close(loss, model(**batch).loss)

@@ -31,7 +31,8 @@ from scratch_models.layers.attention import MultiHeadAttention
 from scratch_models.layers.embeddings import TokenPositionSegmentEmbeddings
 from scratch_models.layers.feed_forward import FeedForward
 from scratch_models.layers.masks import bidirectional_mask
-from scratch_models.layers.packing import PackedSequences, find_packing
+from scratch_models.layers.packing import PackedSequences, find_packing, take_packed
+from scratch_models.layers.places import at_places
 from scratch_models.layers.positions import LearnedPositions, check_length
 from scratch_models.layers.stack import EncoderLayer, EncoderStack, post_norm
 from scratch_models.models.bert import mapping  # noqa: F401  (registers the name table)
@@ -266,15 +267,8 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
         self, lengths: Sequence[int] | Tensor, attention_mask: Any, inputs: BertInputs
     ) -> tuple[PackedSequences, BertInputs]:
         """Texts that come packed, with positions that start anew in each."""
-        if attention_mask is not None:
-            raise ValueError("sequence_lengths come without attention_mask: nothing is hidden.")
         tokens = inputs.input_ids if inputs.inputs_embeds is None else inputs.inputs_embeds
-        if tokens is None or tokens.shape[0] != 1:
-            found = None if tokens is None else list(tokens.shape)
-            raise ValueError(
-                f"sequence_lengths belong to input_ids [1, tokens] in one row, not {found}."
-            )
-        packed = PackedSequences.of_lengths(lengths, tokens.shape[1])
+        packed = take_packed(lengths, tokens, attention_mask)
         if inputs.position_ids is None:
             inputs = inputs._replace(position_ids=self._packed_positions(packed, tokens.device))
         return packed, inputs
@@ -317,11 +311,18 @@ class ScratchBertForMaskedLM(ScratchBertPreTrainedModel):
         position_ids: Tensor | None = None,
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
+        logits_at: Tensor | None = None,
         **kwargs: Any,
     ) -> MaskedLMOutput:
         """Arguments as `ScratchBertModel`; labels [batch, length], -100 where none is asked.
 
-        Returns `logits` [batch, length, vocab_size] and, with labels, the mean `loss`.
+        Args:
+            logits_at: [batch, length], true where logits are wanted: of other places none are
+                computed, and their labels do not count. The head is a sixth of BERT-base's work,
+                and pretraining asks at every seventh place.
+
+        Returns `logits` [batch, length, vocab_size], or those of the places wanted, row by row
+        [places, vocab_size]; and, with labels, the mean `loss`.
         """
         outputs = self.base_model(
             input_ids,
@@ -333,9 +334,10 @@ class ScratchBertForMaskedLM(ScratchBertPreTrainedModel):
             return_dict=True,
             **kwargs,
         )
-        logits = self.masked_lm_head(outputs.last_hidden_state)
+        logits = self.masked_lm_head(at_places(outputs.last_hidden_state, logits_at))
         loss = None
         if labels is not None:
+            labels = at_places(labels, logits_at)
             loss = self.loss_function(logits, labels, self.config.vocab_size)
         return MaskedLMOutput(
             loss=loss,
@@ -371,9 +373,12 @@ class ScratchBertForPreTraining(ScratchBertPreTrainedModel):
         inputs_embeds: Tensor | None = None,
         labels: Tensor | None = None,
         next_sentence_label: Tensor | None = None,
+        logits_at: Tensor | None = None,
         **kwargs: Any,
     ) -> BertForPreTrainingOutput:
         """Arguments as `ScratchBertModel`; labels [batch, length], next_sentence_label [batch].
+
+        `logits_at` as in `ScratchBertForMaskedLM`.
 
         Returns `prediction_logits` [batch, length, vocab_size], `seq_relationship_logits`
         [batch, 2] (0: B follows A) and, with both labels, the sum of the two mean losses.
@@ -388,11 +393,12 @@ class ScratchBertForPreTraining(ScratchBertPreTrainedModel):
             return_dict=True,
             **kwargs,
         )
-        token_logits = self.masked_lm_head(outputs.last_hidden_state)
+        token_logits = self.masked_lm_head(at_places(outputs.last_hidden_state, logits_at))
         sentence_logits = self.next_sentence_head(outputs.pooler_output)
         loss = None
         if labels is not None and next_sentence_label is not None:
-            masked_lm_loss = F.cross_entropy(token_logits.flatten(0, 1), labels.flatten())
+            asked = at_places(labels, logits_at).flatten()
+            masked_lm_loss = F.cross_entropy(token_logits.flatten(0, -2), asked)
             next_sentence_loss = F.cross_entropy(sentence_logits, next_sentence_label.flatten())
             loss = masked_lm_loss + next_sentence_loss
         return BertForPreTrainingOutput(

@@ -38,7 +38,9 @@ from scratch_models.layers.attention import attention_weights
 from scratch_models.layers.cached_attention import CausalSelfAttention
 from scratch_models.layers.feed_forward import FeedForward
 from scratch_models.layers.masks import causal_mask
-from scratch_models.layers.positions import LearnedPositions
+from scratch_models.layers.packing import PackedSequences, take_packed
+from scratch_models.layers.places import at_places
+from scratch_models.layers.positions import LearnedPositions, check_length
 from scratch_models.layers.stack import EncoderLayer, EncoderStack, pre_norm
 from scratch_models.models.gpt2 import mapping  # noqa: F401  (registers the name table)
 
@@ -52,11 +54,16 @@ class UpcastCausalSelfAttention(CausalSelfAttention):
     """
 
     def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **kwargs: Any
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor | None]:
         """The implementation in use: output [batch, queries, heads, head_dim] and weights."""
         if self.config is None or self.config._attn_implementation != "eager":
             return super().attend(query, key, value, mask, **kwargs)
+        if isinstance(mask, PackedSequences):
+            raise ValueError(
+                "reorder_and_upcast_attn with eager attention does not take packed texts: use "
+                "attn_implementation sdpa."
+            )
         with maybe_autocast(query.device.type, enabled=False):
             weights = attention_weights(query.float(), key.float(), mask, self.scale)
         weights = F.dropout(weights.to(value.dtype), p=self.dropout, training=self.training)
@@ -203,6 +210,7 @@ class ScratchGPT2Model(ScratchGPT2PreTrainedModel):
         inputs_embeds: Tensor | None = None,
         *,
         use_cache: bool | None = None,
+        sequence_lengths: Sequence[int] | Tensor | None = None,
         **kwargs: Any,
     ) -> BaseModelOutputWithPast:
         """Read a batch of texts, or its continuation.
@@ -217,6 +225,9 @@ class ScratchGPT2Model(ScratchGPT2PreTrainedModel):
             position_ids: [1 or batch, length]; None goes on counting from the cache, padding
                 included.
             use_cache: whether to return a cache; None leaves it to the config.
+            sequence_lengths: [texts] tokens of each text, for texts that stand one after the other
+                in `input_ids` [1, tokens], without mask or cache: none sees another, and positions
+                start anew in each.
             **kwargs: `output_hidden_states`, `output_attentions` (real weights under every
                 attention implementation), `return_dict`.
 
@@ -234,22 +245,41 @@ class ScratchGPT2Model(ScratchGPT2PreTrainedModel):
         if input_ids is not None:
             self.warn_if_padding_and_no_attention_mask(input_ids, attention_mask)
         kwargs.setdefault("output_attentions", self.config.output_attentions)
+        tokens = self.token(input_ids) if inputs_embeds is None else inputs_embeds
+        packed = None
+        if sequence_lengths is not None:
+            packed, use_cache = self._take_packed(sequence_lengths, tokens, attention_mask, cache)
+            if position_ids is None:
+                position_ids = packed.positions(tokens.device)
         if use_cache and cache is None:
             cache = DynamicCache(config=self.config)
-        tokens = self.token(input_ids) if inputs_embeds is None else inputs_embeds
         length, past = tokens.shape[1], 0 if cache is None else cache.get_seq_length()
         if position_ids is None:
             position_ids = self.position.after(past, length, tokens.device)
         embedded = tokens + self.position(length, position_ids)
         if token_type_ids is not None:
             embedded = embedded + self.token(token_type_ids)
-        mask = causal_mask(self.config, tokens, attention_mask, cache, position_ids)
+        mask = packed or causal_mask(self.config, tokens, attention_mask, cache, position_ids)
         hidden_states = self.layers(
             self.dropout(embedded), mask, cache=cache, position_ids=position_ids, **kwargs
         )
         return BaseModelOutputWithPast(
             last_hidden_state=self.norm(hidden_states), cache=cache if use_cache else None
         )
+
+    def _take_packed(
+        self,
+        lengths: Sequence[int] | Tensor,
+        tokens: Tensor,
+        attention_mask: Any,
+        cache: Cache | None,
+    ) -> tuple[PackedSequences, bool]:
+        """Texts that come packed, and that nothing of them is remembered."""
+        if cache is not None:
+            raise ValueError("sequence_lengths come without a cache: packed texts are not gone on.")
+        packed = take_packed(lengths, tokens, attention_mask)
+        check_length(max(packed.keys, default=0), self.config.max_position_embeddings)
+        return packed, False
 
 
 def draw_weights(linears: Sequence[nn.Linear], std: float) -> None:
@@ -297,6 +327,7 @@ class ScratchGPT2LMHeadModel(ScratchGPT2PreTrainedModel, LimitedPositionsGenerat
         labels: Tensor | None = None,
         use_cache: bool | None = None,
         logits_to_keep: int | Tensor = 0,
+        logits_at: Tensor | None = None,
         **kwargs: Any,
     ) -> CausalLMOutputWithPast:
         """Arguments as `ScratchGPT2Model`, and:
@@ -306,6 +337,8 @@ class ScratchGPT2LMHeadModel(ScratchGPT2PreTrainedModel, LimitedPositionsGenerat
                 none is asked.
             logits_to_keep: compute the logits of the last so many positions (0: of all), or of
                 those of an index tensor.
+            logits_at: [batch, length], true where logits are wanted: those of the places wanted are
+                returned, row by row [places, vocab_size]. Not together with labels.
             **kwargs: also for the loss (`num_items_in_batch`: divide the sum by that).
 
         Returns:
@@ -322,7 +355,13 @@ class ScratchGPT2LMHeadModel(ScratchGPT2PreTrainedModel, LimitedPositionsGenerat
             return_dict=True,
             **kwargs,
         )
-        logits = self.lm_head(slice_logits_to_keep(outputs.last_hidden_state, logits_to_keep))
+        if logits_at is not None:
+            if labels is not None:
+                raise ValueError("pass labels or logits_at: the loss shifts labels by one place.")
+            states = at_places(outputs.last_hidden_state, logits_at)
+        else:
+            states = slice_logits_to_keep(outputs.last_hidden_state, logits_to_keep)
+        logits = self.lm_head(states)
         loss = None
         if labels is not None:
             loss = self.loss_function(logits, labels, vocab_size=self.config.vocab_size, **kwargs)
