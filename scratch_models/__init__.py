@@ -40,11 +40,13 @@ if TYPE_CHECKING:  # for editors and type checkers; another architecture works w
         TransposedLinears,
     )
     from scratch_models.hub.spellings import Place
+    from scratch_models.inference import optimize_for_inference
     from scratch_models.layers.attention import MultiHeadAttention
     from scratch_models.layers.attention_by_hand import MultiHeadAttentionByHand
     from scratch_models.layers.cached_attention import CausalSelfAttention, CrossAttention
     from scratch_models.layers.embeddings import TokenPositionSegmentEmbeddings
     from scratch_models.layers.feed_forward import FeedForward
+    from scratch_models.layers.packing import PackedSequences
     from scratch_models.layers.patch_embeddings import PatchEmbeddings
     from scratch_models.layers.positions import LearnedPositions, SinusoidalPositions
     from scratch_models.layers.stack import (
@@ -114,11 +116,13 @@ _NAMES = {
         "TransposedLinears",
     ],
     "scratch_models.hub.spellings": ["Place"],
+    "scratch_models.inference": ["optimize_for_inference"],
     "scratch_models.layers.attention": ["MultiHeadAttention"],
     "scratch_models.layers.attention_by_hand": ["MultiHeadAttentionByHand"],
     "scratch_models.layers.cached_attention": ["CausalSelfAttention", "CrossAttention"],
     "scratch_models.layers.embeddings": ["TokenPositionSegmentEmbeddings"],
     "scratch_models.layers.feed_forward": ["FeedForward"],
+    "scratch_models.layers.packing": ["PackedSequences"],
     "scratch_models.layers.patch_embeddings": ["PatchEmbeddings"],
     "scratch_models.layers.positions": ["LearnedPositions", "SinusoidalPositions"],
     "scratch_models.layers.stack": [
