@@ -4,6 +4,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from scratch_models import ScratchPreTrainedModel
 from toolkit.adapters import LoraSettings, add_lora, merge, save_adapter
 from toolkit.freezing import freeze_encoder, freeze_lowest
 from toolkit.modeling import LoadedModel, load_pretrained
@@ -21,6 +22,9 @@ class FineTuningConfig:
     implementation: Literal["scratch", "hf"] = "scratch"
     """Our own classes, or HuggingFace's, which know more architectures: the same results, another
     speed."""
+    packing: Literal["auto", "off"] = "auto"
+    """For our encoders of text: compute batches without their padding, or with it. The results are
+    equal but for rounding and the random numbers of dropout."""
     dropout: float | None = None
     """Dropout of a pretrained model's hidden states and attention; null: its own."""
     freeze_layers: int | None = None
@@ -40,7 +44,7 @@ class FineTuningConfig:
         tokenizer: Any = None,
     ) -> LoadedModel:
         """`toolkit.modeling.load_pretrained` with these settings."""
-        return load_pretrained(
+        loaded = load_pretrained(
             name,
             head,
             implementation=self.implementation,
@@ -49,6 +53,8 @@ class FineTuningConfig:
             allow_missing_weights=self.allow_missing_weights,
             tokenizer=tokenizer,
         )
+        self._set_packing(loaded.model)
+        return loaded
 
     def choose_trained(self, model: Any, method: str, new_modules: list[str]) -> Any:
         """Exclude from training what the method leaves as it is; an adapter wraps the model.
@@ -60,6 +66,7 @@ class FineTuningConfig:
         Raises:
             UserError: the model has no such layers, or no head apart from an encoder.
         """
+        self._set_packing(model)  # of one that was not loaded
         if method in ADAPTERS:
             return add_lora(model, self.lora, new_modules, dora=method == "dora")
         if method == "frozen":
@@ -67,6 +74,10 @@ class FineTuningConfig:
         elif method == "full" and self.freeze_layers is not None:
             freeze_lowest(model, self.freeze_layers)
         return model
+
+    def _set_packing(self, model: Any) -> None:
+        if isinstance(model, ScratchPreTrainedModel):
+            model.set_packing(self.packing)
 
 
 def save_trained(run: Run[Any], model: Any, processor: Any) -> None:
