@@ -183,11 +183,16 @@ def with_many_draws(
         pairs: differences of one and the same measure, and the two methods of each.
     """
     measure = pairs[0][0].measure
-    runs = sorted({place for _, *both in pairs for method in both for place in method.places})
+    methods = [method for _, first, second in pairs for method in (first, second)]
+    runs = sorted({place for method in methods for place in method.places})
     number = {place: index for index, place in enumerate(runs)}
+
+    def numbers(method: Method) -> list[int]:
+        return [number[place] for place in method.places]
+
     drawn = stats.differences_draws(
         [view.statistics(measure.key, place) for place in runs],
-        [tuple([number[place] for place in m.places] for m in both) for _, *both in pairs],
+        [(numbers(first), numbers(second)) for _, first, second in pairs],
         measure.score,
         clusters=view.clusters,
         draws=MANY_DRAWS,
