@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # for editors and type checkers; another architecture works w
         TransposedLinears,
     )
     from scratch_models.hub.spellings import Place
-    from scratch_models.inference import optimize_for_inference
+    from scratch_models.inference import FusedFeedForward, PrepackedLinear, optimize_for_inference
     from scratch_models.layers.attention import MultiHeadAttention
     from scratch_models.layers.attention_by_hand import MultiHeadAttentionByHand
     from scratch_models.layers.cached_attention import CausalSelfAttention, CrossAttention
@@ -116,7 +116,7 @@ _NAMES = {
         "TransposedLinears",
     ],
     "scratch_models.hub.spellings": ["Place"],
-    "scratch_models.inference": ["optimize_for_inference"],
+    "scratch_models.inference": ["FusedFeedForward", "PrepackedLinear", "optimize_for_inference"],
     "scratch_models.layers.attention": ["MultiHeadAttention"],
     "scratch_models.layers.attention_by_hand": ["MultiHeadAttentionByHand"],
     "scratch_models.layers.cached_attention": ["CausalSelfAttention", "CrossAttention"],

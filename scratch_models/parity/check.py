@@ -118,8 +118,7 @@ def compare_computing(
         comparisons: those of `COMPARISONS` that are made, of those this function knows.
     """
     rows = []
-    # All places are compared, those of padding and the random numbers of dropout included.
-    scratch.set_packing("off")
+    scratch.set_packing("off")  # padding and the random numbers of dropout are compared, too
     for name, compare in _COMPUTING.items():
         if name in comparisons:
             rows += compare(scratch, reference, batches)

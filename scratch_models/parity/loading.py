@@ -51,6 +51,7 @@ def load_pair(
     if has_attention(reference_class):
         how["attn_implementation"] = attn_implementation
     scratch, info = own_class.from_pretrained(name, **how)
+    scratch.set_packing("off")  # what is computed for padding is compared, too
     reference, reference_info = reference_class.from_pretrained(name, **how)
     # HuggingFace's class trains sinusoidal positions it has loaded (not those of a new model) and
     # does not save what they become; ours keeps them fixed, so they are on both sides here.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -66,7 +67,10 @@ def _of_real_tokens(
     if isinstance(theirs, Tensor):
         by_token = theirs.shape[:2] == real.shape
         return [(ours[real], theirs[real]) if by_token and ours is not None else (ours, theirs)]
-    return [(own[real], other[real]) for own, other in zip(ours, theirs, strict=True)]
+    return [
+        (None if own is None else own[real], None if other is None else other[real])
+        for own, other in zip_longest(ours or (), theirs)
+    ]
 
 
 def _gradient_rows(

@@ -74,7 +74,7 @@ def build_layer(config: BertConfig) -> EncoderLayer:
     )
 
 
-class BertInputs(NamedTuple):
+class _Inputs(NamedTuple):
     """What the embeddings are made of, in the order they take it."""
 
     input_ids: Tensor | None
@@ -212,7 +212,7 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
             ValueError: for more tokens than `config.max_position_embeddings`, a mask that does not
                 fit, or lengths that do not.
         """
-        inputs = BertInputs(input_ids, token_type_ids, position_ids, inputs_embeds)
+        inputs = _Inputs(input_ids, token_type_ids, position_ids, inputs_embeds)
         if sequence_lengths is not None:
             packed: PackedSequences | None
             packed, inputs = self._take_packed(sequence_lengths, attention_mask, inputs)
@@ -233,7 +233,7 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
     def _encode(
         self,
         attention_mask: Tensor | PackedSequences | None,
-        inputs: BertInputs,
+        inputs: _Inputs,
         first_token_only: bool,
         **kwargs: Any,
     ) -> BaseModelOutputWithPooling:
@@ -253,7 +253,7 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
             last_hidden_state=first if first_only else hidden_states, pooler_output=pooled
         )
 
-    def _pack(self, packed: PackedSequences, inputs: BertInputs) -> BertInputs:
+    def _pack(self, packed: PackedSequences, inputs: _Inputs) -> _Inputs:
         """What stands at the real tokens."""
         tokens = inputs.input_ids if inputs.inputs_embeds is None else inputs.inputs_embeds
         if tokens is None or tokens.shape[:2] != packed.shape:
@@ -261,11 +261,11 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
         if inputs.position_ids is None:
             position_ids = self.embeddings.position.after(0, tokens.shape[1], tokens.device)
             inputs = inputs._replace(position_ids=position_ids)
-        return BertInputs(*(None if part is None else packed.pack(part) for part in inputs))
+        return _Inputs(*(None if part is None else packed.pack(part) for part in inputs))
 
     def _take_packed(
-        self, lengths: Sequence[int] | Tensor, attention_mask: Any, inputs: BertInputs
-    ) -> tuple[PackedSequences, BertInputs]:
+        self, lengths: Sequence[int] | Tensor, attention_mask: Any, inputs: _Inputs
+    ) -> tuple[PackedSequences, _Inputs]:
         """Texts that come packed, with positions that start anew in each."""
         tokens = inputs.input_ids if inputs.inputs_embeds is None else inputs.inputs_embeds
         packed = take_packed(lengths, tokens, attention_mask)

@@ -34,6 +34,7 @@ def test_another_vocabulary(size: int, text, tmp_path) -> None:
         assert torch.equal(tensor[shared], before[name][shared]), name
 
     batch = text.batch(model.config)
+    model.set_packing("off")
     expected = values(model, batch)
     model.save_pretrained(tmp_path)
     assert json.loads((tmp_path / "config.json").read_text())["vocab_size"] == size
@@ -41,6 +42,8 @@ def test_another_vocabulary(size: int, text, tmp_path) -> None:
         loaded, info = reader.from_pretrained(tmp_path, output_loading_info=True)
         assert not info["missing_keys"]
         assert not info["unexpected_keys"]
+        if reader is text.own_class:
+            loaded.set_packing("off")
         found = values(loaded.eval(), batch)
         for key, value in expected.items():
             torch.testing.assert_close(found[key], value, atol=1e-5, rtol=1e-5)

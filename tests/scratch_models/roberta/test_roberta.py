@@ -34,6 +34,7 @@ def test_tokens_are_counted_from_two_and_padding_is_not(
     ids: list[int], positions: list[int]
 ) -> None:
     scratch, reference = pair()
+    scratch.set_packing("off")
     input_ids = torch.tensor([ids])
     assert scratch.embeddings.position.of_tokens(input_ids).tolist() == [positions]
     # The mask has no say in it: with and without, HuggingFace counts the same.
@@ -60,6 +61,7 @@ def test_what_padding_takes_is_missing_for_text(pad: int) -> None:
 
 def test_positions_from_zero_are_another_input() -> None:
     scratch, reference = pair()
+    scratch.set_packing("off")
     ids = torch.tensor([[5, 6, 7, 8]])
     plain = scratch(ids).last_hidden_state
     from_two = torch.arange(2, 6)[None]
@@ -72,6 +74,7 @@ def test_positions_from_zero_are_another_input() -> None:
 
 def test_vectors_in_place_of_tokens_are_all_taken_for_real() -> None:
     scratch, reference = pair()
+    scratch.set_packing("off")
     vectors = torch.randn(2, 5, 32)
     ours = scratch(inputs_embeds=vectors).last_hidden_state
     torch.testing.assert_close(
