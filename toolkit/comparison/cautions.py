@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolkit.comparison.differences import SEEDS_TO_TEST
-from toolkit.comparison.methods import Method
+from toolkit.comparison.methods import Method, are_twins
 from toolkit.comparison.pairs import answers_alike
 from toolkit.comparison.saved_run import SavedRun
+from toolkit.comparison.training_log import read_training_log
 from toolkit.task_scores.view import TaskView
 
 # What must be equal before two training times may be ranked.
@@ -24,8 +25,24 @@ def cautions_about(methods: Sequence[Method], view: TaskView) -> list[str]:
         *_budgets(methods),
         *_data(methods),
         *_seeds(methods, view),
+        *_seeds_of_twins(methods),
         *_single_answers(methods, view),
+        *_logs(runs),
     ]
+
+
+def _logs(runs: Sequence[SavedRun]) -> list[str]:
+    """Damage that costs points of a curve and nothing else."""
+    cautions = []
+    for run in runs:
+        lines = read_training_log(run).unreadable
+        if lines:
+            more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+            cautions.append(
+                f"{run.folder / 'metrics.jsonl'}: line {lines[0]}{more} is no JSON; the curves are "
+                "drawn without."
+            )
+    return cautions
 
 
 def _outside(methods: Sequence[Method]) -> list[str]:
@@ -164,6 +181,29 @@ def _seeds(methods: Sequence[Method], view: TaskView) -> list[str]:
             f"{', '.join(alike)} {give} the same answers with every seed: the seeds count as one "
             "run."
         )
+    return cautions
+
+
+def _seeds_of_twins(methods: Sequence[Method]) -> list[str]:
+    """Two implementations with other seeds each are not compared seed by seed."""
+    cautions = []
+    for place, ours in enumerate(methods):
+        for theirs in methods[place + 1 :]:
+            if {*ours.seeds} == {*theirs.seeds} or not are_twins(ours.runs[0], theirs.runs[0]):
+                continue
+            alone = [
+                f"{method.title} has seed {', '.join(map(str, sorted(own - other)))}"
+                for method, own, other in (
+                    (ours, {*ours.seeds}, {*theirs.seeds}),
+                    (theirs, {*theirs.seeds}, {*ours.seeds}),
+                )
+                if own - other
+            ]
+            cautions.append(
+                f"{ours.title} and {theirs.title} are two implementations of one model, but "
+                f"{' and '.join(alone)}, which the other lacks: their values differ by that, too. "
+                "Run the missing seeds, or compare the common ones."
+            )
     return cautions
 
 

@@ -147,21 +147,32 @@ def _over_seeds(first: Method, second: Method, scores: Scores) -> OverSeeds:
         return _over_paired_seeds(np.subtract(ours, theirs).tolist(), draws - other_draws)
     nested = nested_draws(draws, seed=1) - nested_draws(other_draws, seed=2)
     interval, _ = stats.bootstrap_interval(nested)
-    return OverSeeds(
-        both=compare_seeds_and_examples(ours, theirs, draws, other_draws),
-        seeds=compare_seeds(ours, theirs) if len({*ours}) > 1 or len({*theirs}) > 1 else None,
-        nested=interval,
-    )
+    seeds = compare_seeds(ours, theirs) if len({*ours}) > 1 or len({*theirs}) > 1 else None
+    both = compare_seeds_and_examples(ours, theirs, draws, other_draws)
+    return OverSeeds(both=_no_surer_than(seeds, both), seeds=seeds, nested=interval)
 
 
 def _over_paired_seeds(differences: list[float], draws: NDArray[np.float64]) -> OverSeeds:
     """Of differences seed by seed, and their draws [seeds, draws]."""
     interval, _ = stats.bootstrap_interval(nested_draws(draws, seed=1))
-    return OverSeeds(
-        both=compare_paired_seeds_and_examples(differences, draws),
-        seeds=compare_paired_seeds(differences) if len({*differences}) > 1 else None,
-        nested=interval,
-        paired=True,
+    seeds = compare_paired_seeds(differences) if len({*differences}) > 1 else None
+    both = compare_paired_seeds_and_examples(differences, draws)
+    return OverSeeds(both=_no_surer_than(seeds, both), seeds=seeds, nested=interval, paired=True)
+
+
+def _no_surer_than(seeds: SeedComparison | None, both: SeedComparison) -> SeedComparison:
+    """Over seeds and examples, but never narrower than over seeds alone.
+
+    More degrees of freedom, which the examples bring, can make it so where their variance is small.
+    """
+    if seeds is None:
+        return both
+    low = min(both.interval.low, seeds.interval.low)
+    high = max(both.interval.high, seeds.interval.high)
+    return replace(
+        both,
+        interval=replace(both.interval, low=low, high=high),
+        p_value=max(both.p_value, seeds.p_value),
     )
 
 

@@ -162,8 +162,10 @@ def load_summary(path: Path) -> dict[str, Any]:
         raise UserError(
             f"{path} is not valid JSON ({error}). It was cut off or edited; run again."
         ) from error
-    if not isinstance(summary, dict) or summary.get("schema_version") != SCHEMA_VERSION:
-        found = summary.get("schema_version") if isinstance(summary, dict) else None
+    if not isinstance(summary, dict) or "schema_version" not in summary:
+        raise UserError(f"{path} is no summary of a run: it has no schema_version. Run again.")
+    found = summary["schema_version"]
+    if found != SCHEMA_VERSION:
         raise UserError(
             f"{path} has schema_version {found!r}; this version reads {SCHEMA_VERSION}. "
             "It was written by another version of the toolkit: run again with this one."

@@ -32,10 +32,15 @@ class Point:
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """The training loss of one run, and its validation metrics by name; in order of the steps."""
+    """The training loss of one run, and its validation metrics by name; in order of the steps.
+
+    Args:
+        unreadable: lines of the file that are no JSON, the last one (cut short by a kill) apart.
+    """
 
     loss: list[Point]
     validation: dict[str, list[Point]]
+    unreadable: tuple[int, ...] = ()
 
 
 def read_training_log(run: SavedRun) -> TrainingLog:
@@ -47,7 +52,8 @@ def read_training_log(run: SavedRun) -> TrainingLog:
     loss: list[Point] = []
     validation: dict[str, list[Point]] = {}
     untrained: dict[str, list[float]] = {}
-    for event in _events(run.folder / "metrics.jsonl"):
+    unreadable: list[int] = []
+    for event in _events(run.folder / "metrics.jsonl", unreadable):
         if "loss" in event:
             loss.append(_point(event, event["loss"]))
         for name, value in (event.get("validation") or {}).items():
@@ -62,18 +68,22 @@ def read_training_log(run: SavedRun) -> TrainingLog:
         if chosen is not None and (values := untrained.get(chosen[0])):
             best = max(values) if chosen[1] else min(values)
             validation[chosen[0]] = [Point(None, seconds, joules, best)]
-    return TrainingLog(loss, validation)
+    return TrainingLog(loss, validation, tuple(unreadable))
 
 
-def _events(path: Path) -> Iterator[dict[str, Any]]:
+def _events(path: Path, unreadable: list[int]) -> Iterator[dict[str, Any]]:
+    """What was logged, line by line; the numbers of lines that are no JSON go to `unreadable`."""
     if not path.is_file():
         return
     last = -1
     # A byte that is not UTF-8 spoils its line only, which is then no JSON.
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    for number, line in enumerate(lines, start=1):
         try:
             event = json.loads(line)
         except ValueError:
+            if number < len(lines):
+                unreadable.append(number)
             continue
         if isinstance(event, dict) and isinstance(event.get("step"), int):
             if event["step"] < last:

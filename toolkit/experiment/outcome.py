@@ -83,7 +83,7 @@ class Result:
                 which = f"all its {total} runs" if total > 1 else "its run"
                 states = {
                     "failed": "failed",
-                    "absent": "is not there",
+                    "absent": "are not there" if total > 1 else "is not there",
                     "damaged": "cannot be compared",
                 }
                 ended = states[failed[0].state]

@@ -80,7 +80,7 @@ def find_runs(run: CellRun, planned: Collection[str] = ()) -> PastRuns:
         folder, problem = list(damaged.items())[-1]
         why = f"{short_path(folder)} is damaged: {problem}"
     if interrupted is not None:
-        why = f"{short_path(interrupted)} was interrupted"
+        why = f"{short_path(interrupted)} was interrupted, or failed"
     return PastRuns(None, interrupted, damaged, why or _other_settings(run, planned) or NOT_YET)
 
 

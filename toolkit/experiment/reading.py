@@ -13,6 +13,7 @@ from toolkit.experiment.cells import Cell, CellRun
 from toolkit.experiment.keys import check_keys, check_seeds
 from toolkit.launch import import_recipe
 
+_OWN_RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 _KEYS = {
     "recipe": "a text", "title": "a text", "preset": "a text", "options": "keys and values",
     "seeds": "a list",
@@ -25,7 +26,8 @@ def read_cell(file: Path, where: str, name: str, content: Any, seeds: list[int] 
     """Check a cell and parse the settings of its runs.
 
     Args:
-        file: the experiment's; its recipes are in the folder above.
+        file: the experiment's; its recipes are in the folder above, else in `recipes/` here, or
+            in that of this project.
         where: file and cell, for messages.
         seeds: of the whole file, for a cell that has none of its own; None: one run with the
             recipe's own seed.
@@ -41,9 +43,7 @@ def read_cell(file: Path, where: str, name: str, content: Any, seeds: list[int] 
         check_seeds(seeds, where)
     options = content.get("options", {})
     _check_options(options, seeds, where)
-    recipe = file.resolve().parents[1] / f"{content['recipe']}.py"
-    if not recipe.is_file():
-        raise UserError(f"{where}: no such recipe: {recipe.name} (expected in {recipe.parent})")
+    recipe = _find_recipe(f"{content['recipe']}.py", file, where)
     arguments = [f"--preset={content['preset']}"] if "preset" in content else []
     arguments += [f"--{key}={_as_argument(value, key, where)}" for key, value in options.items()]
     module = import_recipe(recipe)
@@ -97,3 +97,12 @@ def _as_argument(value: Any, key: str, where: str) -> str:
             f"{where}: options: {key}: {value} is read as a {type(value).__name__}; put it in "
             "quotation marks"
         ) from None
+
+
+def _find_recipe(name: str, file: Path, where: str) -> Path:
+    folders = [file.resolve().parents[1], Path.cwd() / "recipes", _OWN_RECIPES]
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder / name
+    listed = ", ".join(dict.fromkeys(map(str, folders)))
+    raise UserError(f"{where}: no such recipe: {name} (looked in {listed})")

@@ -15,6 +15,8 @@ from toolkit.report.needed import Needed, counts_are_known, needed, strictest_le
 
 # Sentences beyond this many rivals repeat what the table of pairs shows better.
 _MOST_RIVALS = 3
+# Steps of training below which a machine's noise is most of a difference of speed.
+_STEPS_FOR_A_SPEED = 20
 _FAR_BELOW = " No test set or number of seeds of practical size would separate them."
 
 
@@ -70,6 +72,10 @@ def twins_in_words(comparison: Comparison, twins: Twins) -> str:
     words = f"{ours} and {theirs} started from the same settings and seeds. "
     words += _same_answers(comparison, twins) + _loss_apart(twins)
     ratios = twins.speed_ratios
+    steps = min((run.section("training").get("steps") or 0 for place in (twins.first, twins.second)
+                 for run in comparison.rows[place].method.runs), default=0)  # fmt: skip
+    if ratios and steps < _STEPS_FOR_A_SPEED:
+        return words + f"They took {steps:,} steps, too few to say which one is faster."
     if not ratios:
         return words + "Their speeds cannot be compared: conditions differ or were not recorded."
     if min(ratios) > 1 or max(ratios) < 1:
@@ -86,7 +92,8 @@ def _same_answers(comparison: Comparison, twins: Twins) -> str:
     others = [seed.other_answers for seed in twins.seeds]
     if any(number != 0 for number in others):
         return ""
-    seeds = f" with all {len(others)} seeds" if len(others) > 1 else ""
+    every = "both" if len(others) == 2 else f"all {len(others)}"
+    seeds = f" with {every} seeds" if len(others) > 1 else ""
     return f"They gave the same answer to all {comparison.n:,} {comparison.examples}{seeds}. "
 
 
@@ -101,7 +108,8 @@ def _loss_apart(twins: Twins) -> str:
     start = f"equal to the last bit for the first {steps} at least, and " if equal else ""
     return (
         f"Their training losses are {start}at most {wording.tiny(gap.difference)} apart "
-        f"(step {gap.step:,} of {gap.steps:,}). "
+        f"(step {gap.step:,} of {gap.steps:,}); dropout, where there is some, draws other numbers "
+        "in each. "
     )
 
 
@@ -224,6 +232,8 @@ def _what_can_be_seen(pair: Pair, lacking: Needed) -> str:
     """For two methods that are equally good here: what difference the test set would show."""
     if pair.counts is None or not counts_are_known(pair):
         return " Their values are the same."
+    if pair.counts.discordance == 0:
+        return " They are right on the same examples, every one."
     if lacking.detectable is None:
         return " They disagree too seldom for a set of this size to show any difference."
     return (

@@ -115,14 +115,17 @@ def examples_needed(
 
     Connor's sample size for paired proportions (1987, "Sample size for testing differences in
     proportions for the paired-sample design") taking the observed discordance and difference as the
-    true ones. None when the observed difference is zero: then no number of examples would do.
+    true ones; at least as many as hold the discordant examples without which the exact test cannot
+    reject. None when the observed difference is zero: then no number of examples would do.
     """
     difference, discordance = abs(counts.difference), counts.discordance
     if difference == 0.0:
         return None
     z_alpha, z_power = norm.ppf(1 - alpha / 2), norm.ppf(power)
     root = z_alpha * math.sqrt(discordance) + z_power * math.sqrt(discordance - difference**2)
-    return math.ceil((root / difference) ** 2)
+    # The exact test finds nothing in fewer than this many discordant examples: 2 * 0.5^k < alpha.
+    discordant = math.floor(math.log2(2 / alpha)) + 1
+    return max(math.ceil((root / difference) ** 2), math.ceil(discordant / discordance))
 
 
 def detectable_difference(

@@ -124,7 +124,9 @@ def _label(table: Table, column: str, row: int, names: Sequence[str]) -> str:
             f"{len(names) - 1} in this order."
         )
     elif isinstance(cell, str):
-        message += near_names(cell, names)
+        folded = {known.strip().casefold(): known for known in names}
+        alike = folded.get(cell.strip().casefold())
+        message += near_names(cell if alike is None else alike, names)
     raise UserError(message)
 
 
@@ -132,7 +134,7 @@ def _classes(table: Table, rows: Sequence[int], like: Tested) -> Fields:
     given = _labels(table, _column(table, "prediction"), rows, like)
     fields: Fields = {"prediction": objects(given)}
     column = next((name for name in ("confidence", "probability") if name in table.columns), None)
-    if column is not None:
+    if column is not None and any(cell not in ("", None) for cell in table.columns[column]):
         confidence = _numbers(table, column, rows, most=1)
         fields["confidence"] = confidence
         if len(like.summary["data"]["label_names"]) == 2:

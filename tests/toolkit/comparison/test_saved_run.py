@@ -60,7 +60,7 @@ def test_no_directory_and_no_summary(make_run, tmp_path):
     ("text", "parts"),
     [
         ('{"schema_version": 1, "tit', ["summary.json is not valid JSON", "cut off"]),
-        ("[]", ["schema_version None"]),
+        ("[]", ["no summary of a run"]),
         ('{"schema_version": 2}', ["schema_version 2", "reads 1"]),
         ('{"schema_version": 1}', ["'title' should be a str", "None"]),
         ('{"schema_version": 1, "title": "A", "task": 3}', ["'task' should be a str", "3"]),

@@ -204,3 +204,25 @@ def test_implementations_that_answer_alike_do_not_differ(make_run):
     found = comparison.pairs[0].deciding
     assert (found.over_seeds.both.p_value, found.over_seeds.seeds) == (1.0, None)
     assert "Their values are the same." in build_report(comparison).verdict.details[0]
+
+
+def test_implementations_with_other_seeds_are_told_apart(make_run):
+    ours, theirs = {0: 100, 1: 200, 2: 150}, {0: 100, 1: 200}
+    comparison = compare_runs(implementations(make_run, ours, theirs), draws=200)
+    (caution,) = [text for text in comparison.cautions if "two implementations" in text]
+    assert "scratch has seed 2, which the other lacks" in caution
+    same = compare_runs(implementations(make_run, {4: 100}, {4: 120}), draws=200)
+    assert not any("two implementations" in text for text in same.cautions)
+
+
+def test_examples_never_make_a_difference_surer_than_seeds_alone(methods):
+    """Few seeds that vary much, and many examples that vary little."""
+    comparison = compare_runs(
+        methods(A=[0.92, 0.95, 0.93], B=[0.85, 0.90, 0.86], C=[0.86, 0.88, 0.90],
+                D=[0.84, 0.85, 0.91]), draws=2000,
+    )  # fmt: skip
+    for pair in comparison.pairs:
+        found = pair.deciding.over_seeds
+        assert found.both.p_value >= found.seeds.p_value
+        assert found.both.interval.low <= found.seeds.interval.low
+        assert found.both.interval.high >= found.seeds.interval.high

@@ -135,7 +135,7 @@ def test_runs_that_logged_nothing_have_no_targets(make_run):
     assert targets(compare_runs(runs, draws=50)) is None
 
 
-def twins(logged, shift=0.0, speed=(200.0, 100.0), right=29, **changes):
+def twins(logged, shift=0.0, speed=(200.0, 100.0), right=29, steps=300, **changes):
     runs = []
     for seed in (0, 1):
         for name, implementation, rate, extra in (
@@ -143,7 +143,7 @@ def twins(logged, shift=0.0, speed=(200.0, 100.0), right=29, **changes):
             ("theirs", "hf", speed[1], shift * (seed + 1)),
         ):
             losses = [2.0, 1.0 + extra, 0.5]
-            summary = {"training": {"tokens_per_second": rate * (seed + 1)}}
+            summary = {"training": {"tokens_per_second": rate * (seed + 1), "steps": steps}}
             folder = logged(
                 name, log([0.5, 0.6 - extra], losses=losses), seed=seed, summary=summary,
                 right=30 if name == "ours" else right, implementation=implementation,
@@ -208,7 +208,7 @@ def test_twins_are_the_headline(logged):
 
 def test_twins_that_answer_alike_say_so(logged):
     same = verdict(compare_runs(twins(logged, right=30), draws=50)).headline
-    assert "They gave the same answer to all 40 test texts with all 2 seeds." in same
+    assert "They gave the same answer to all 40 test texts with both seeds." in same
     assert "equal to the last bit at all 3 steps" in same
 
 
@@ -234,3 +234,19 @@ def test_damaged_logs(logged):
         stream.write('{"step": 5, "loss": 1.0}\n')
     with pytest.raises(UserError, match=r"metrics\.jsonl: step 5 stands behind step 300"):
         read_training_log(load_run(folder))
+
+
+def test_a_few_steps_do_not_say_which_twin_is_faster(logged):
+    words = verdict(compare_runs(twins(logged, steps=19), draws=50)).headline
+    assert "They took 19 steps, too few to say which one is faster." in words
+    assert "times as fast" not in words
+
+
+def test_lines_of_a_log_that_are_no_json_are_told(logged):
+    folder = logged("A", log([0.5, 0.7], losses=[1.0]))
+    other = logged("B", log([0.5, 0.7], losses=[1.0]), right=20)
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    (folder / "metrics.jsonl").write_text("\n".join([lines[0], "{oh", "}no", *lines[1:], '{"st']))
+    (caution,) = [c for c in compare_runs([folder, other], draws=50).cautions if "JSON" in c]
+    assert "metrics.jsonl: line 2 and 1 more is no JSON" in caution
+    assert read_training_log(load_run(folder)).unreadable == (2, 3)  # the last one was cut short

@@ -86,7 +86,7 @@ def test_a_dry_run_says_why_something_is_run_again(
         "broken": ("run", "runs/fake/1 is damaged: 1 was cut off."),
         "data": ("run", f"{data} has changed since runs/fake/2"),
         "other": ("run", "settings have changed since runs/fake/3: train.epochs 3 instead of 2"),
-        "stopped": ("resumed", "runs/fake/4 was interrupted"),
+        "stopped": ("resumed", "runs/fake/4 was interrupted, or failed"),
         "new": ("run", "not run yet"),
     }
     said = capsys.readouterr().out

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import toolkit
 from toolkit.errors import UserError
 from toolkit.experiment import load_experiment, load_experiments
 
@@ -187,3 +188,17 @@ def test_two_files_cannot_share_a_report(lab: Any, cells: Cells) -> None:
         load_experiments([one, two])
     with pytest.raises(UserError, match="would both write their report"):
         load_experiments([one, one])
+
+
+def test_a_file_may_lie_anywhere(lab: Any) -> None:
+    """Its recipes are then those of `recipes/` here, or this project's own."""
+    content = {"title": "t", "output": "o", "cells": {"a": {"recipe": "fake"}}}
+    (lab.root / "mine" / "deep").mkdir(parents=True)
+    file = lab.root / "mine" / "deep" / "e.yaml"
+    file.write_text(json.dumps(content))
+    (cell,) = load_experiment(file).cells
+    assert cell.runs[0].recipe == lab.root / "recipes" / "fake.py"
+    content["cells"] = {"a": {"recipe": "tfidf_sentiment"}}
+    file.write_text(json.dumps(content))
+    (cell,) = load_experiment(file).cells
+    assert cell.runs[0].recipe == Path(toolkit.__file__).parents[1] / "recipes/tfidf_sentiment.py"

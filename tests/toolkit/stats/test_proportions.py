@@ -104,6 +104,10 @@ def test_examples_needed_by_hand_and_at_the_ends():
     assert examples_needed(PairedCounts(700, 80, 120, 100)) == 979
     assert examples_needed(PairedCounts(700, 100, 100, 100)) is None
     assert examples_needed(PairedCounts(5, 0, 0, 5)) is None
+    # Always different: the exact test needs 2 * 0.5^k < 0.05, so six examples.
+    assert examples_needed(PairedCounts(0, 1, 0, 0)) == 6
+    assert exact_mcnemar(PairedCounts(0, 6, 0, 0)) < 0.05 < exact_mcnemar(PairedCounts(0, 5, 0, 0))
+    assert examples_needed(PairedCounts(0, 1, 0, 0), alpha=0.01) == 8
 
 
 @given(cells, st.integers(1, 60), st.integers(0, 60), cells)

@@ -204,6 +204,9 @@ def test_probabilities_of_the_answer(tmp_path: Path) -> None:
     found, _ = read_outside(write(tmp_path / "x.csv", rows), texts_run())
     assert found.fields["confidence"].tolist() == [0.9, 0.6, 0.75, 1]
     assert found.fields["truth_probability"] == pytest.approx([0.9, 0.4, 0.25, 1])
+    empty = columns(id="abcd", prediction=["good", "good", "bad", "bad"], confidence=[""] * 4)
+    without, _ = read_outside(write(tmp_path / "y.csv", empty), texts_run())
+    assert "confidence" not in without.fields
     three = texts_run(("good", "bad", "so so"))
     found, summary = read_outside(tmp_path / "x.csv", three)
     assert "truth_probability" not in found.fields  # the rest has two labels to be shared by
@@ -409,6 +412,7 @@ def classes(**changes: Any) -> Rows:
         (classes(label=["good", "bad", "bad", "bad"]),
          "line 4: label is 'bad', but results/runs/x/a has 'good' for this example (1 of 4 "),
         (classes(label=["good", "bad", "x", "bad"]), "line 4: label is 'x', expected a label"),
+        (classes(prediction=["good", "GOOD ", "good", "bad"]), "good, bad. Did you mean good?"),
         (classes(confidence=[0.5, 50, 0.5, 0.5]),
          "line 3: confidence is '50', expected a number from 0 to 1."),
         (classes(probability=[0.5, 0.5, "high", 0.5]), "line 4: probability is 'high', expected a"),

@@ -60,7 +60,8 @@ def _who_is_right(comparison: Comparison) -> list[Block]:
     right = comparison.view.right_means or "the predicted class is the true one"
     caption = f"Number of {comparison.view.noun}. Right: {right}."
     if comparison.several_seeds:
-        caption += " With several seeds: means over all pairs of a seed of A and one of B."
+        caption += " With several seeds: means over all pairs of a seed of A and one of B; "
+        caption += "the examples below are sorted by what most seeds of each answered."
     header = ["A", "B", "both right", "only A right", "only B right", "both wrong"]
     return [Table(header, rows, numeric=range(2, 6)), Paragraph(caption, tone="caption")]
 
