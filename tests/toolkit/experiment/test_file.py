@@ -192,13 +192,11 @@ def test_two_files_cannot_share_a_report(lab: Any, cells: Cells) -> None:
 
 def test_a_file_may_lie_anywhere(lab: Any) -> None:
     """Its recipes are then those of `recipes/` here, or this project's own."""
-    content = {"title": "t", "output": "o", "cells": {"a": {"recipe": "fake"}}}
+    cells = {"a": {"recipe": "fake"}, "b": {"recipe": "tfidf_sentiment"}}
     (lab.root / "mine" / "deep").mkdir(parents=True)
     file = lab.root / "mine" / "deep" / "e.yaml"
-    file.write_text(json.dumps(content))
-    (cell,) = load_experiment(file).cells
-    assert cell.runs[0].recipe == lab.root / "recipes" / "fake.py"
-    content["cells"] = {"a": {"recipe": "tfidf_sentiment"}}
-    file.write_text(json.dumps(content))
-    (cell,) = load_experiment(file).cells
-    assert cell.runs[0].recipe == Path(toolkit.__file__).parents[1] / "recipes/tfidf_sentiment.py"
+    file.write_text(json.dumps({"title": "t", "output": "o", "cells": cells}))
+    ours, projects = load_experiment(file).cells
+    assert ours.runs[0].recipe == lab.root / "recipes" / "fake.py"
+    own = Path(toolkit.__file__).parents[1] / "recipes" / "tfidf_sentiment.py"
+    assert projects.runs[0].recipe == own
