@@ -22,6 +22,9 @@ _FREQUENT = frozenset(
     "着下自之年过過发發后後作里用道行所然家种事成方多经經么麼去好没沒很房酒店服务務,，。！？、的差客旅"
 )
 
+_SAMPLE = 1 << 16  # bytes that UTF-16 is told by
+_MANY_ZEROS, _FEW_ZEROS = 0.4, 0.1  # of the bytes at even, or at odd places
+
 
 def decode(content: bytes, path: Path) -> str:
     """Text of a file: by its byte order mark, else UTF-8, else GB18030 (which includes GBK).
@@ -29,21 +32,36 @@ def decode(content: bytes, path: Path) -> str:
     UTF-8 comes first because much UTF-8 text is also valid, and wrong, GB18030.
 
     Raises:
-        UserError: neither fits, or GB18030 fits by accident only (damaged UTF-8, Big5).
+        UserError: neither fits, or one fits by accident only (damaged UTF-8, Big5, UTF-16).
     """
     for mark, encoding in _BYTE_ORDER_MARKS:
         if content.startswith(mark):
             return _decode_as(content, encoding, path)
+    _refuse_utf16(content, path)
     try:
-        text = content.decode("utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         return _decode_without_utf8(content, path, error)
-    if "\x00" in text[:1000]:
-        raise UserError(
-            f"{path} holds zero bytes (the first is byte {text.index(chr(0))}): UTF-16 without a "
-            f"byte order mark, or not a text file. {_advice('UTF-16LE', path)}"
-        )
-    return text
+
+
+def _refuse_utf16(content: bytes, path: Path) -> None:
+    """Refuse what is UTF-16 by its zero bytes: half of every ASCII character is one.
+
+    A few anywhere are U+0000, a character of the text like any other.
+    """
+    sample = content[:_SAMPLE]
+    if sample.count(0) < 2:
+        return
+    even, odd = sample[::2].count(0) / len(sample[::2]), sample[1::2].count(0) / len(sample[1::2])
+    if max(even, odd) < _MANY_ZEROS:
+        return
+    first = f"{path} holds many zero bytes (the first is {_place(content, content.index(0))})"
+    if min(even, odd) >= _FEW_ZEROS:
+        raise UserError(f"{first}: it is damaged, or not a text file. Save it again as UTF-8.")
+    raise UserError(
+        f"{first}: UTF-16 without a byte order mark. "
+        f"{_advice('UTF-16LE' if odd > even else 'UTF-16BE', path)}"
+    )
 
 
 def _decode_as(content: bytes, encoding: str, path: Path) -> str:
@@ -63,6 +81,14 @@ def _decode_without_utf8(content: bytes, path: Path, utf8_error: UnicodeDecodeEr
             f"{path}: {place} is not valid UTF-8, while the rest of the file is UTF-8. "
             "Mend that line, or save the file again as UTF-8."
         )
+    for encoding in ("UTF-16LE", "UTF-16BE"):
+        if b"\x00" in content and _reads_better_as(
+            encoding, content, content.decode("gb18030", errors="replace")
+        ):
+            raise UserError(
+                f"{path} is not UTF-8 ({place} is not valid) and looks like UTF-16 without a byte "
+                f"order mark. {_advice(encoding, path)}"
+            )
     try:
         text = content.decode("gb18030")
     except UnicodeDecodeError as error:
@@ -70,7 +96,7 @@ def _decode_without_utf8(content: bytes, path: Path, utf8_error: UnicodeDecodeEr
             f"{path} is neither UTF-8 ({place} is not valid) nor GB18030 "
             f"({_place(content, error.start)} is not valid). {_advice('ITS-ENCODING', path)}"
         ) from error
-    if _reads_better_as_big5(content, text):
+    if _reads_better_as("cp950", content, text):
         raise UserError(
             f"{path} is not UTF-8 ({place} is not valid) and looks like Big5. "
             f"{_advice('BIG5', path)}"
@@ -86,12 +112,12 @@ def _is_damaged_utf8(content: bytes) -> bool:
     return sum(character > "\x7f" for character in decoded) - stray > stray
 
 
-def _reads_better_as_big5(content: bytes, as_gb18030: str) -> bool:
+def _reads_better_as(encoding: str, content: bytes, as_gb18030: str) -> bool:
     try:
-        as_big5 = content.decode("cp950")
+        text = content.decode(encoding)
     except UnicodeDecodeError:
         return False
-    return _count_frequent(as_big5) > _count_frequent(as_gb18030)
+    return _count_frequent(text) > _count_frequent(as_gb18030)
 
 
 def _count_frequent(text: str) -> int:

@@ -80,6 +80,30 @@ def test_utf16_without_mark_is_refused():
         decode("text,label\nok,1\n".encode("utf-16-le"), NAME)
 
 
+@pytest.mark.parametrize(
+    ("encoding", "named"), [("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16BE")]
+)
+@pytest.mark.parametrize("text", ["text,label\nok,1\n", REVIEWS, "好的服务和酒店\n"])
+def test_utf16_without_mark_is_refused_with_its_byte_order(encoding, named, text):
+    with pytest.raises(UserError, match=rf"UTF-16 without a byte order.*iconv -f {named} -t"):
+        decode(text.encode(encoding), NAME)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030", "utf-16", "utf-8-sig"])
+@pytest.mark.parametrize("place", [1, 3, 14, 3000])
+def test_a_zero_character_is_one_like_any_other(encoding, place):
+    text = REVIEWS * 100
+    text = text[:place] + "\0" + text[place:]
+    assert decode(text.encode(encoding), NAME) == text
+
+
+def test_a_file_of_zero_bytes_is_no_text():
+    with pytest.raises(UserError, match=r"first is byte 5 \(0x00, line 2\)\): it is damaged"):
+        decode(b"text\n" + bytes(500), NAME)
+    with pytest.raises(UserError, match="many zero bytes"):
+        decode("text,label\nok,1\n".encode("utf-32-le"), NAME)
+
+
 def test_utf16_that_ends_in_half_a_character_is_refused():
     with pytest.raises(UserError, match="begins as utf-16 but byte"):
         decode(REVIEWS.encode("utf-16")[:-1], NAME)
