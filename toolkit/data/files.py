@@ -17,9 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from toolkit.console import notify
 from toolkit.data.encoding import decode
 from toolkit.data.suggest import near_names
 from toolkit.errors import UserError
+
+
+class NotRecordsError(UserError):
+    """A line or row that is no JSON object."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +154,8 @@ _DELIMITERS = {",": "comma", ";": "semicolon"}
 def _read_tsv(content: bytes, path: Path) -> Table:
     """One row a line, fields separated by tabs, no quoting: quotes are part of the text."""
     lines = decode(content, path).split("\n")
+    if lines[-1] == "":  # what follows the last line end is no line
+        lines.pop()
     rows, numbers = [], []
     for number, line in enumerate(lines, start=1):
         line = line.removesuffix("\r")
@@ -161,7 +168,7 @@ def _table_with_header(
     rows: list[list[str]], lines: list[int], path: Path, delimiter: str
 ) -> Table:
     """Rows below the first one. An empty line is none, unless the file has one column only: there
-    it is a row with an empty cell, but for those at the end of the file.
+    it is a row with an empty cell, but for those at the end of the file, which are counted aloud.
     """
     filled = [number for number, row in enumerate(rows) if row]
     if not filled:
@@ -191,8 +198,21 @@ def _table_with_header(
             )
     if not kept:
         raise UserError(f"{path} holds a header but no rows.")
+    if len(header) == 1 and end < len(rows):
+        _say_dropped(len(rows) - end, path, delimiter)
     columns = dict(zip(header, map(list, zip(*kept, strict=True)), strict=True))
     return Table(columns, str(path), "line", positions)
+
+
+def _say_dropped(count: int, path: Path, delimiter: str) -> None:
+    """Empty lines at the end of a file of one column could have been meant as empty texts."""
+    written = 'is written ""' if delimiter in _DELIMITERS else "needs .csv or .jsonl"
+    lines = (
+        "1 empty line at its end is no row"
+        if count == 1
+        else (f"{count:,} empty lines at its end are no rows")
+    )
+    notify(f"{path}: {lines} (an empty text at the end {written}).")
 
 
 def _read_json_lines(content: bytes, path: Path) -> Table:
@@ -204,7 +224,7 @@ def _read_json_lines(content: bytes, path: Path) -> Table:
         try:
             records.append(json.loads(line))
         except json.JSONDecodeError as error:
-            raise UserError(
+            raise NotRecordsError(
                 f"{path}, line {number}: not JSON ({error.msg} at character {error.pos + 1})."
             ) from error
         lines.append(number)
@@ -236,7 +256,7 @@ def _table_of_records(records: list[Any], path: Path, unit: str, positions: list
     names: dict[str, None] = {}
     for record, position in zip(records, positions, strict=True):
         if not isinstance(record, dict):
-            raise UserError(
+            raise NotRecordsError(
                 f"{path}, {unit} {position}: found {json.dumps(record, ensure_ascii=False)[:60]}, "
                 f"expected an object such as {_EXAMPLE_RECORD}."
             )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.data.encoding import decode
-from toolkit.data.files import data_suffix, parse_table, read_raw, read_table
+from toolkit.data.files import NotRecordsError, data_suffix, parse_table, read_raw, read_table
 from toolkit.data.image_sources import IMAGE_SUFFIXES, is_visible
 from toolkit.errors import UserError
 
@@ -63,9 +63,7 @@ def read_inputs(file: str, form: str | None = None) -> Inputs:
     """
     if file == "-":
         content = sys.stdin.buffer.read()
-        if form is None:
-            form = "jsonl" if _is_json_lines(content) else "lines"
-        return _parse(content, form, _STDIN)
+        return _parse(content, form, _STDIN) if form is not None else _parse_guessed(content)
     path = Path(file).expanduser()
     if path.is_dir():
         return _read_folder(path)
@@ -90,6 +88,18 @@ def _parse(content: bytes, form: str, source: str, base: Path | None = None) -> 
         raise UserError(f"{source} is empty: there is nothing to predict.")
     texts = [line.removesuffix("\r") for line in lines]
     return Inputs({"text": texts}, lambda row: f"{source}, line {row + 1}", source, base)
+
+
+def _parse_guessed(content: bytes) -> Inputs:
+    if not _is_json_lines(content):
+        return _parse(content, "lines", _STDIN)
+    try:
+        return _parse(content, "jsonl", _STDIN)
+    except NotRecordsError as error:
+        raise UserError(
+            f"{error} Read as JSON lines, as the first line is a JSON object; if every line is a "
+            "text: --format lines."
+        ) from error
 
 
 def _is_json_lines(content: bytes) -> bool:

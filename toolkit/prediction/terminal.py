@@ -8,6 +8,10 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from toolkit.prediction.predictor import NOTE
+
+_NOTE_HEADING = "note"
+"""Short, as the names of columns break where a terminal is narrow."""
 MOST_LABELS = 6
 """Classes that have a column each; of more the probabilities are left out."""
 
@@ -19,7 +23,8 @@ def table_of(records: Sequence[Mapping[str, Any]], ending: str = "") -> Table:
     table = Table()
     for name in names:
         number = all(_is_percentage(record.get(name, "")) for record in shown)
-        table.add_column(escape(name), justify="right" if number else "left", overflow="fold")
+        heading = _NOTE_HEADING if name == f"{NOTE}{ending}" else name
+        table.add_column(escape(heading), justify="right" if number else "left", overflow="fold")
     for record in shown:
         table.add_row(*(escape(record.get(name, "")) for name in names))
     return table

@@ -96,6 +96,33 @@ def test_one_column_is_a_table_and_its_empty_texts_are_rows(tmp_path):
     assert table.columns == {"text": ["好", "", "坏"]}
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "rows", "said"),
+    [
+        ("a.csv", "text\n好\n\n坏\n", ["好", "", "坏"], ""),
+        ("a.csv", "text\n好\n坏", ["好", "坏"], ""),
+        ("a.csv", "text\r\n好\r\n\r\n", ["好"], "a.csv: 1 empty line at its end is no row"),
+        ("a.csv", 'text\n好\n""\n\n\n', ["好", ""], "a.csv: 2 empty lines at its end are no rows"),
+        ("a.csv", 'text\n好\n\n""\n', ["好", "", ""], ""),
+        ("a.tsv", "text\n好\n\n坏\n", ["好", "", "坏"], ""),
+        ("a.tsv", "text\n好\n\n\n", ["好"], "a.tsv: 2 empty lines at its end are no rows"),
+    ],
+)
+def test_empty_lines_of_one_column(tmp_path, capsys, name, content, rows, said):
+    assert read_table(write(tmp_path / name, content.encode())).columns == {"text": rows}
+    remark = capsys.readouterr().err
+    assert said in remark
+    assert bool(said) == bool(remark)
+
+
+def test_empty_lines_of_several_columns_are_no_rows(tmp_path, capsys):
+    for name, mark in (("a.csv", ","), ("a.tsv", "\t")):
+        content = f"text{mark}n\n好{mark}1\n\n坏{mark}2\n\n\n".encode()
+        table = read_table(write(tmp_path / name, content))
+        assert table.columns == {"text": ["好", "坏"], "n": ["1", "2"]}
+    assert capsys.readouterr().err == ""
+
+
 def test_json_keeps_types_and_fills_what_a_record_lacks(tmp_path):
     content = '{"text": "a", "label": true}\n\n{"label": 1.5}\n'
     table = read_table(write(tmp_path / "a.jsonl", content.encode()))

@@ -141,6 +141,31 @@ def test_json_lines_on_standard_input(toolkit_command: Command, classifier: Path
     )[:-1]
 
 
+@pytest.mark.parametrize("second", ["今天很好", "[1, 2]"])
+def test_texts_below_a_json_object_on_standard_input(
+    toolkit_command: Command, classifier: Path, second: str
+) -> None:
+    content = f'{{"a": "好"}}\n{second}\n'.encode()
+    error = toolkit_command("predict", classifier, stdin=content).error.replace("\n", " ")
+    assert "standard input, line 2: " in error
+    assert "the first line is a JSON object; if every line is a text: --format lines." in error
+    asked = toolkit_command("predict", classifier, "--format", "jsonl", stdin=content).error
+    assert "--format lines" not in asked
+    done = toolkit_command("predict", classifier, "--format", "lines", stdin=content)
+    rows = [json.loads(row)["text"] for row in done.out.splitlines()]
+    assert rows == ['{"a": "好"}', second]
+
+
+def test_the_table_does_not_break_its_headings(
+    toolkit_command: Command, classifier: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolkit.console.console.width", 80)
+    out = toolkit_command("predict", classifier, "今天很好，房间干净，" * 9, "").out
+    heading = [cell.strip() for cell in out.splitlines()[1].strip("┃").split("┃")]
+    assert heading == ["text", "prediction", "probability", "差", "中", "好", "note"]
+    assert "no text" in out
+
+
 def test_texts_on_the_command_line_are_shown(
     toolkit_command: Command, classifier: Path, right: list[Any]
 ) -> None:
