@@ -26,8 +26,9 @@ WORDS = "texts"
 """Argument whose words may also stand behind options."""
 
 _FILES = (
-    "csv, tsv, json, jsonl, parquet (also .gz), or a text file: one row a line, empty lines too; a "
-    "folder of images; -: standard input, lines or JSON lines"
+    "csv, tsv, json, jsonl, parquet (also .gz), or a text file: one row a line, empty lines too "
+    "(but blank lines of a csv or tsv with several columns are no rows, nor are those at the end "
+    "of one with a single column); a folder of images; -: standard input, lines or JSON lines"
 )
 
 
@@ -46,8 +47,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         type=Path,
-        help="csv, tsv, json, jsonl, parquet, or txt (predictions alone): the columns of the "
-        "input, then the new ones; without it they go to standard output",
+        help="csv, tsv, json, jsonl, parquet: the columns of the input, then the new ones; or txt: "
+        "a line with the prediction alone, of entities all tags with spaces between them; without "
+        "it they go to standard output",
     )
     parser.add_argument("--overwrite", action="store_true", help="write over an existing --output")
     parser.add_argument(
@@ -147,7 +149,8 @@ def run(args: argparse.Namespace) -> int:
     if args.output is None:
         _predict(args, source, inputs, None)
         return 0
-    from toolkit.prediction.outputs import check_cells, output_file
+    from toolkit.prediction.output_checks import check_cells
+    from toolkit.prediction.outputs import output_file
 
     check_cells(inputs, args.output.suffix.lower())
     with output_file(args.output, args.file, args.overwrite) as partial:
@@ -180,7 +183,8 @@ def _read(args: argparse.Namespace, images: bool) -> Inputs:
 
 def _predict(args: argparse.Namespace, source: Source, inputs: Inputs, file: Path | None) -> None:
     from toolkit.prediction.opening import open_source
-    from toolkit.prediction.outputs import check_names, joined, write_records
+    from toolkit.prediction.output_checks import check_names, line_column
+    from toolkit.prediction.outputs import joined, write_records
     from toolkit.prediction.rows import Columns, choose_rows
     from toolkit.prediction.session import predict, say_notes
     from toolkit.progress import working
@@ -188,13 +192,15 @@ def _predict(args: argparse.Namespace, source: Source, inputs: Inputs, file: Pat
     with working(f"loading {source.name}"):
         predictor = open_source(source, _options(args))
     check_names(inputs, predictor, args.suffix)
+    suffix = "" if file is None else args.output.suffix.lower()
+    line = line_column(predictor) if suffix == ".txt" else ""
     columns = Columns(args.text_column, args.pair_column, args.context_column, args.image_column)
     rows = choose_rows(inputs, predictor.kind, columns, predictor.task)
     found = predict(predictor, rows)
     say_notes(inputs, predictor, found)
     records = joined(inputs, found.answers, args.suffix)
     if file is not None:
-        write_records(records, file, args.output.suffix.lower(), args.suffix)
+        write_records(records, file, suffix, args.suffix, line)
     _print(args, records)
     _say_done(args, predictor, found)
 

@@ -15,39 +15,11 @@ from toolkit.data.suggest import near_names
 from toolkit.errors import UserError, first_line
 from toolkit.json_values import without_nan
 from toolkit.prediction.inputs import Inputs
-from toolkit.prediction.predictor import NOTE, Answer, Predictor
+from toolkit.prediction.output_checks import plain
+from toolkit.prediction.parquet import write_parquet
+from toolkit.prediction.predictor import NOTE, Answer
 
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".txt")
-
-
-def check_names(inputs: Inputs, predictor: Predictor, ending: str = "") -> None:
-    """Refuse new columns that have the name of one that is there.
-
-    Raises:
-        UserError: names it, and says how to go on.
-    """
-    new = (*predictor.names, *(f"probability_{label}" for label in predictor.labels), NOTE)
-    clash = [f"{name}{ending}" for name in new if f"{name}{ending}" in inputs.columns]
-    if clash:
-        raise UserError(
-            f"{inputs.source} already has a column {clash[0]!r}. Give the new columns another "
-            "ending, such as --suffix _2, or rename that one."
-        )
-
-
-def check_cells(inputs: Inputs, suffix: str) -> None:
-    """Refuse cells that a file of this kind cannot hold, before anything is computed.
-
-    Raises:
-        UserError: names row and column.
-    """
-    for name, cells in inputs.columns.items() if suffix == ".tsv" else ():
-        for row, cell in enumerate(cells):
-            if isinstance(cell, str) and any(mark in cell for mark in "\t\n\r"):
-                raise UserError(
-                    f"{inputs.place(row)}: {name} holds a tab or a line end ({cell!r:.60}), which "
-                    "a .tsv file cannot: write .csv or .jsonl."
-                )
 
 
 def joined(inputs: Inputs, answers: Sequence[Answer], ending: str = "") -> list[dict[str, Any]]:
@@ -60,18 +32,11 @@ def joined(inputs: Inputs, answers: Sequence[Answer], ending: str = "") -> list[
     rows = zip(*inputs.columns.values(), strict=True)
     return [
         {
-            **dict(zip(names, map(_plain, cells), strict=True)),
+            **dict(zip(names, map(plain, cells), strict=True)),
             **{f"{name}{ending}": value for name, value in answer.items()},
         }
         for cells, answer in zip(rows, answers, strict=True)
     ]
-
-
-def _plain(cell: Any) -> Any:
-    """A cell as it goes out; of an image its path, as the bytes would fill the file."""
-    if isinstance(cell, dict) and isinstance(cell.get("bytes"), bytes):
-        return cell.get("path")
-    return None if isinstance(cell, bytes) else cell
 
 
 def flattened(record: Mapping[str, Any], ending: str = "") -> dict[str, Any]:
@@ -124,13 +89,20 @@ def _cannot_write(error: OSError) -> str:
 
 
 def write_records(
-    records: Sequence[Mapping[str, Any]], path: Path, suffix: str, ending: str = ""
+    records: Sequence[Mapping[str, Any]],
+    path: Path,
+    suffix: str,
+    ending: str = "",
+    line: str = "prediction",
 ) -> None:
     """Write records by the suffix of the file's name.
 
     csv, tsv and parquet have a column `probability_<label>` for each label; lists are JSON in csv
     and tsv. json is a list of objects, jsonl one a line, both with an object `probabilities`. txt
-    has the prediction alone, one a line.
+    has the answer alone, one a line, a list with spaces between its items.
+
+    Args:
+        line: name of the answer that txt has (`toolkit.prediction.output_checks.line_column`).
 
     Raises:
         UserError: values that such a file cannot hold, or the disk is full.
@@ -139,18 +111,22 @@ def write_records(
         if suffix == ".parquet":
             _write_parquet([flattened(record, ending) for record in records], path)
         else:
-            _write_text(records, path, suffix, ending)
+            _write_text(records, path, suffix, ending, f"{line}{ending}")
     except OSError as error:
         raise UserError(f"{path}: {_cannot_write(error)}") from error
 
 
-def _write_text(records: Sequence[Mapping[str, Any]], path: Path, suffix: str, ending: str) -> None:
+def _write_text(
+    records: Sequence[Mapping[str, Any]], path: Path, suffix: str, ending: str, line: str
+) -> None:
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
         if suffix in (".csv", ".tsv"):
             _write_table([flattened(record, ending) for record in records], stream, suffix)
         elif suffix == ".txt":
             for record in records:
-                stream.write(_one_line(record.get(f"prediction{ending}")) + "\n")
+                value = record[line]
+                value = " ".join(value) if isinstance(value, list) else value
+                stream.write(_one_line(value) + "\n")
         elif suffix == ".jsonl":
             write_json_lines(records, stream)
         else:
@@ -174,12 +150,22 @@ def _write_table(records: Sequence[Mapping[str, Any]], stream: TextIO, suffix: s
     names.sort(key=lambda name: name.startswith(NOTE))  # which few rows have: the last
     rows = [[_cell(record.get(name)) for name in names] for record in records]
     if suffix == ".csv":
-        writer = csv.writer(stream, lineterminator="\n")
+        writer = csv.writer(_LineFeeds(stream))  # which quotes what holds a \r or \n
         writer.writerow(names)
         writer.writerows(rows)
         return
     for row in [names, *rows]:
         stream.write("\t".join(map(_one_line, row)) + "\n")
+
+
+class _LineFeeds:
+    """Takes rows that end in \\r\\n and writes them with \\n."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, row: str) -> int:
+        return self.stream.write(row.removesuffix("\r\n") + "\n")
 
 
 def _cell(value: Any) -> str:
@@ -195,19 +181,6 @@ def _one_line(value: Any) -> str:
 
 
 def _write_parquet(records: Sequence[Mapping[str, Any]], path: Path) -> None:
-    import pyarrow
-    import pyarrow.parquet
-
     names = list(dict.fromkeys(key for record in records for key in record))
     names.sort(key=lambda name: name.startswith(NOTE))
-    columns = {}
-    for name in names:
-        values = [record.get(name) for record in records]
-        try:
-            columns[name] = pyarrow.array(values)
-        except (pyarrow.ArrowException, TypeError, ValueError) as error:
-            raise UserError(
-                f"column {name!r} holds values of several kinds, which a .parquet file cannot "
-                f"({first_line(error)}): write .jsonl."
-            ) from error
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    write_parquet({name: [record.get(name) for record in records] for name in names}, path)
