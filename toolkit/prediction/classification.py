@@ -105,7 +105,7 @@ def open_text_classifier(source: Source, options: Options) -> TextClassifier | T
         UserError: whatever is wrong with its files.
     """
     folder = Path(source.folder)
-    if (folder / "tfidf.joblib").is_file() and not (folder / "config.json").is_file():
+    if source.is_tfidf:
         return _open_tfidf(source, folder / "tfidf.joblib")
     tokenizer = load_tokenizer(source.folder)
     frozen = (folder / "classifier.safetensors").is_file() and source.is_run

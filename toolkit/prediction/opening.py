@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from importlib import import_module
 
 from toolkit.config import check_range
@@ -28,12 +29,29 @@ _OPENERS = {
     GENERATION: ("generation", "open_continuer"),
 }
 
+_TASKS = {
+    "batch_tokens": (TEXT, TAGS, QUESTIONS, TRANSLATION, GENERATION),
+    "max_length": (TEXT, TAGS, QUESTIONS, TRANSLATION),
+    "max_new_tokens": (TRANSLATION, GENERATION),
+    "beams": (TRANSLATION,),
+    "prefix": (TRANSLATION,),
+    "source_language": (TRANSLATION,),
+    "target_language": (TRANSLATION,),
+    "temperature": (GENERATION,),
+    "top_p": (GENERATION,),
+    "seed": (GENERATION,),
+    "no_answer_threshold": (QUESTIONS,),
+    "skip_bad_images": (IMAGE,),
+}
+"""Tasks of the options that not all tasks have."""
+
 
 def open_source(source: Source, options: Options) -> Predictor:
     """Load what predicts for a source that was found.
 
     Raises:
-        UserError: whatever is wrong with its files, or an option out of its range.
+        UserError: whatever is wrong with its files, or an option out of its range, or one that the
+            model cannot use.
     """
     check_range("batch-size", options.batch_size, 1, 1 << 20)
     for name in ("batch_tokens", "max_length", "max_new_tokens", "beams"):
@@ -57,21 +75,26 @@ def open_model(name: str, options: Options | None = None) -> Predictor:
 
 
 def _check_special(source: Source, options: Options) -> None:
-    """Refuse options that mean nothing to the task."""
-    given = {
-        "--beams": (options.beams is not None, (TRANSLATION,)),
-        "--prefix": (options.prefix is not None, (TRANSLATION,)),
-        "--source-language": (options.source_language is not None, (TRANSLATION,)),
-        "--target-language": (options.target_language is not None, (TRANSLATION,)),
-        "--max-new-tokens": (options.max_new_tokens is not None, (TRANSLATION, GENERATION)),
-        "--temperature": (options.temperature != 0, (GENERATION,)),
-        "--top-p": (options.top_p != 1, (GENERATION,)),
-        "--no-answer-threshold": (options.no_answer_threshold is not None, (QUESTIONS,)),
-        "--skip-bad-images": (options.skip_bad_images, (IMAGE,)),
-    }
-    for flag, (used, tasks) in given.items():
-        if used and source.task not in tasks:
+    """Refuse options that mean nothing to the model."""
+    default = Options()
+    given = [
+        field.name
+        for field in fields(Options)
+        if getattr(options, field.name) != getattr(default, field.name)
+    ]
+    for name in given:
+        flag, tasks = f"--{name.replace('_', '-')}", _TASKS.get(name, tuple(_OPENERS))
+        if source.task not in tasks:
             raise UserError(
-                f"{flag} is for {' and '.join(tasks)}; {source.name} does {source.task}. Leave it "
-                "out."
+                f"{flag} is for {', '.join(tasks)}; {source.name} does {source.task}. Leave it out."
+            )
+        if source.is_tfidf and not (name == "device" and options.device == "cpu"):
+            raise UserError(
+                f"{flag} is for neural networks; {source.name} is a TF-IDF model, which "
+                "scikit-learn computes on the CPU from whole texts. Leave it out."
+            )
+        if name in ("top_p", "seed") and options.temperature == 0:
+            raise UserError(
+                f"{flag} is for tokens that are drawn; at --temperature 0 none are. Give another "
+                "temperature, such as --temperature 0.8, or leave it out."
             )

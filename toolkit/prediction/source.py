@@ -62,6 +62,12 @@ class Source:
         return bool(self.summary)
 
     @property
+    def is_tfidf(self) -> bool:
+        """True for scikit-learn's pipeline of a run."""
+        folder = Path(self.folder)
+        return (folder / "tfidf.joblib").is_file() and not (folder / "config.json").is_file()
+
+    @property
     def label_names(self) -> list[str] | None:
         """Labels in id order, as the run recorded them."""
         names = self.summary.get("data", {}).get("label_names")

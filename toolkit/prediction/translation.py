@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from torch import Tensor
 
 from toolkit.data.splits import is_blank
 from toolkit.data.tokenization import input_limit, usable_positions
+from toolkit.errors import UserError
 from toolkit.fine_tuning import FineTuningConfig
 from toolkit.modeling import load_tokenizer
 from toolkit.objectives import Batch
@@ -91,6 +92,10 @@ def open_translator(source: Source, options: Options) -> Writer:
         UserError: whatever is wrong with its files, or languages it does not know.
     """
     languages = _languages(source, options)
+    if (options.source_language or options.target_language) and (
+        languages is None or source.adapter is not None
+    ):
+        _refuse_languages(source)
     asked = options.prefix
     if asked is None:
         asked = source.tokenization("prefix")
@@ -118,6 +123,18 @@ def _languages(source: Source, options: Options) -> tuple[str, str] | None:
     first = options.source_language or data.get("source_language")
     second = options.target_language or data.get("target_language")
     return (first, second) if first and second else None
+
+
+def _refuse_languages(source: Source) -> NoReturn:
+    if source.adapter is not None:
+        raise UserError(
+            f"{source.name}: an adapter translates between the languages it was trained for. Leave "
+            "out --source-language and --target-language."
+        )
+    raise UserError(
+        f"{source.name}: one language says nothing without the other. Give both --source-language "
+        "and --target-language."
+    )
 
 
 def _search(

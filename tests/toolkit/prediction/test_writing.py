@@ -108,6 +108,12 @@ def test_a_prefix_goes_before_the_text(marian: Path) -> None:
     assert whole == prefixed
 
 
+@pytest.mark.parametrize("how", [{"source_language": "en"}, {"target_language": "zh"}])
+def test_one_language_without_the_other(marian: Path, how: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="Give both --source-language and --target-language"):
+        open_model(str(marian), Options(**how))
+
+
 @pytest.mark.parametrize("implementation", ["scratch", "hf"])
 def test_texts_go_on_as_in_the_pipeline(gpt2: Path, implementation: str) -> None:
     options = Options(implementation=implementation, max_new_tokens=12, batch_size=2)
