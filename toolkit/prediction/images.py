@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from toolkit.data.image_collate import Preprocessing
 from toolkit.data.image_decoding import decode, resize, to_tensor
 from toolkit.data.image_store import UNREADABLE, problem_of, read_content
-from toolkit.data.images import MOST_LISTED
-from toolkit.errors import UserError
 from toolkit.image_modeling import load_preprocessing
 from toolkit.prediction.batches import Advance
 from toolkit.prediction.classification import (
@@ -26,7 +24,7 @@ from toolkit.prediction.classification import (
     probabilities_of,
 )
 from toolkit.prediction.loading import load_model
-from toolkit.prediction.predictor import NOTE, Answer, Options
+from toolkit.prediction.predictor import NOTE, Answer, BadRowsError, Options
 from toolkit.prediction.source import IMAGE, Source
 
 NO_IMAGE = "no image"
@@ -59,7 +57,7 @@ class ImageClassifier:
         """As `toolkit.prediction.classification.TextClassifier`; None where there is no image.
 
         Raises:
-            UserError: files that are no images, unless they are to be skipped; names them.
+            BadRowsError: files that are no images, unless they are to be skipped; names them.
         """
         import torch
 
@@ -70,7 +68,7 @@ class ImageClassifier:
                 read = list(pool.map(self._read, rows[start : start + self.batch_size]))
                 images = [image for image in read if isinstance(image, Tensor)]
                 if not self.skip_bad:
-                    _refuse_bad(rows[start:], read, start)
+                    _refuse_bad(rows, read, start)
                 made: list[Answer] = []
                 if images:
                     pixels = self.preprocessing(torch.stack(images)).to(device)
@@ -124,15 +122,15 @@ def open_image_classifier(source: Source, options: Options) -> ImageClassifier:
 
 
 def _refuse_bad(rows: Sequence[Any], read: Sequence[Tensor | str], start: int) -> None:
+    """Refuse problems among what was `read` of the rows from `start` on."""
     bad = [
-        f"  {rows[number] if isinstance(rows[number], Path) else f'row {start + number + 1}'}: "
-        f"{problem}"
-        for number, problem in enumerate(read)
+        (row, str(rows[row]) if isinstance(rows[row], Path) else None, problem)
+        for row, problem in enumerate(read, start)
         if isinstance(problem, str) and problem != NO_IMAGE
     ]
     if bad:
-        listed = "\n".join(bad[:MOST_LISTED])
-        raise UserError(
-            f"{len(bad)} files cannot be read as images:\n{listed}\nMend or remove them, or leave "
-            "them without a prediction: --skip-bad-images."
+        raise BadRowsError(
+            "of the images cannot be read",
+            bad,
+            "Mend or remove them, or leave them without a prediction: --skip-bad-images.",
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from toolkit.errors import UserError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -17,6 +19,35 @@ has to be known about the row (no text, cut) it stands under `NOTE`."""
 NOTE = "prediction_note"
 
 NO_TEXT = "no text"
+
+
+_MOST_LISTED = 20
+
+
+class BadRowsError(UserError):
+    """Rows that a predictor cannot answer.
+
+    Args:
+        what: said of all of them, after their number.
+        problems: of every one its number (0-based) among the rows given, its name where it has
+            one (None: its number is said), and what is wrong.
+        advice: what to do.
+    """
+
+    def __init__(
+        self, what: str, problems: Sequence[tuple[int, str | None, str]], advice: str
+    ) -> None:
+        self.what, self.problems, self.advice = what, problems, advice
+        listed = "".join(
+            f"\n  {name or f'row {row + 1:,}'}: {problem}"
+            for row, name, problem in problems[:_MOST_LISTED]
+        )
+        super().__init__(f"{len(problems)} {what}:{listed}\n{advice}")
+
+    def further(self, rows: int) -> BadRowsError:
+        """The same, of rows that stand so many rows further down."""
+        moved = [(row + rows, name, problem) for row, name, problem in self.problems]
+        return BadRowsError(self.what, moved, self.advice)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolkit.console import notify
 from toolkit.prediction.inputs import Inputs
-from toolkit.prediction.predictor import NO_TEXT, NOTE, Answer, Predictor
+from toolkit.prediction.predictor import NO_TEXT, NOTE, Answer, BadRowsError, Predictor
 from toolkit.progress import progress_bar
 
 CHUNK = 10_000
@@ -34,13 +34,17 @@ def predict(predictor: Predictor, rows: Sequence[Any], what: str = "predicting")
         what: name of the activity in the progress display.
 
     Raises:
+        BadRowsError: rows that cannot be answered.
         RuntimeError: a row is without an answer.
     """
     started = time.perf_counter()
     answers: list[Answer] = []
     with progress_bar(what, len(rows)) as display:
         for start in range(0, len(rows), CHUNK):
-            answers += predictor(rows[start : start + CHUNK], display.advance)
+            try:
+                answers += predictor(rows[start : start + CHUNK], display.advance)
+            except BadRowsError as error:
+                raise error.further(start) from error
     if len(answers) != len(rows):
         raise RuntimeError(f"{len(answers)} answers to {len(rows)} rows")
     return Predictions(answers, time.perf_counter() - started)
