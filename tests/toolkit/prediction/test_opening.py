@@ -58,9 +58,9 @@ def test_options_of_every_task(task: str) -> None:
 @pytest.mark.usefixtures("stop")
 def test_options_of_draws() -> None:
     source = Source("it", "nowhere", GENERATION)
-    for how in ({"top_p": 0.5}, {"seed": 1}):
+    for name in ("top_p", "seed"):
         with pytest.raises(UserError, match="tokens that are drawn; at --temperature 0 none are"):
-            open_source(source, Options(**how))  # type: ignore[arg-type]
+            open_source(source, Options(**{name: GIVEN[name]}))
     with pytest.raises(Opened):
         open_source(source, Options(temperature=0.5, top_p=0.5, seed=1))
 

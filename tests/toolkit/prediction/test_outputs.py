@@ -131,8 +131,8 @@ def test_a_zero_character_goes_through(
         with first.open(encoding="utf-8", newline="") as stream:
             rows = list(csv.DictReader(stream))
         assert [row["text"] for row in rows] == [text, "好"], name
-    how = ("--file", first, "--output", again, "--suffix", "_2")
-    assert toolkit_command("predict", classifier, *how).status == 0
+    second = ("--file", first, "--output", again, "--suffix", "_2")
+    assert toolkit_command("predict", classifier, *second).status == 0
     with again.open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert [row["text"] for row in rows] == [text, "好"]
