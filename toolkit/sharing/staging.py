@@ -14,7 +14,7 @@ from toolkit.errors import UserError
 from toolkit.json_values import without_nan
 from toolkit.sharing.card import PLOT, CardOptions, write_card, write_card_of_folder
 from toolkit.sharing.licences import licence_of
-from toolkit.sharing.local_paths import without_paths
+from toolkit.sharing.local_paths import path_of_a_machine, without_logins, without_paths
 from toolkit.sharing.metadata import base_model_of
 from toolkit.sharing.run_record import RunRecord, read_record
 from toolkit.sharing.shareable import Shareable, write_shareable
@@ -31,6 +31,11 @@ _PLOTTED = {
 }
 _VOCABULARIES = re.compile(r"(tokenizer|vocab|merges)\.\w+")
 _TEXTS = (".json", ".md", ".py", ".txt", ".jinja")
+_LABELS = ("label_names", "id2label", "label2id")  # cut, they would be other labels
+_TAKE_OUT = (
+    "Take it out of the run (its title, labels or data), or leave examples out with --no-examples."
+)
+_MARKDOWN_ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")  # before any punctuation of ASCII
 
 
 @dataclass(frozen=True)
@@ -132,35 +137,56 @@ def _draw(record: RunRecord, file: Path) -> bool:
 
 
 def _forget_this_machine(folder: Path, run: Path) -> None:
-    """Cut local paths out of JSON files, and refuse what cannot be cut.
+    """Cut local paths and logins out of JSON files, and refuse what cannot be cut.
 
     Raises:
-        UserError: a file holds a token, or a path of this machine; names the file, not the token.
+        UserError: a file holds a token, or a path of a machine; names the file, not the token.
     """
     places = [f"{place}/" for place in {run.resolve(), Path.cwd(), Path.home()} if place.parts[1:]]
     for file in sorted(path for path in folder.rglob("*") if path.suffix in _TEXTS):
         text = file.read_text(encoding="utf-8", errors="replace")
         if _holds_token(text):
             raise UserError(
-                f"{file.name} would publish what looks like a token of the Hub. Take it out of the "
-                "run (its title, labels or data), or leave examples out with --no-examples."
+                f"{file.name} would publish what looks like a token of the Hub. {_TAKE_OUT}"
             )
-        if _VOCABULARIES.fullmatch(file.name) or not any(place in text for place in places):
+        if _VOCABULARIES.fullmatch(file.name):
             continue
         if file.suffix == ".json":
-            _write_json(file, _without_places(_read_json(file), places))
-            continue
-        place = next(place for place in places if place in text)
-        raise UserError(f"{file.name} would publish a path of this machine, {place}. Take it out.")
+            content = _read_json(file)
+            cut = _without_places(content, places)
+            if cut != content:
+                _write_json(file, cut)
+                text = file.read_text(encoding="utf-8")
+        if trace := _trace(text, places, markdown=file.suffix == ".md"):
+            raise UserError(f"{file.name} would publish {trace}. {_TAKE_OUT}")
+
+
+def _trace(text: str, places: list[str], *, markdown: bool) -> str | None:
+    """What is left of a machine in a text; in Markdown, where nothing was cut, whosever it is."""
+    if markdown:
+        text = _MARKDOWN_ESCAPE.sub("", text)
+    found = next((place for place in places if place in text), None)
+    if markdown and found is None:
+        found = path_of_a_machine(text)
+    if found is not None:
+        return f"a path of this machine, {found}"
+    if markdown and without_logins(text) != text:
+        return "an address with a login in it"
+    return None
 
 
 def _without_places(value: Any, places: list[str]) -> Any:
     if isinstance(value, dict):
-        return {key: _without_places(part, places) for key, part in value.items()}
+        return {
+            name: part if name in _LABELS else _without_places(part, places)
+            for name, part in value.items()
+        }
     if isinstance(value, list):
         return [_without_places(part, places) for part in value]
-    held = isinstance(value, str) and any(place in value for place in places)
-    return without_paths(value) if held else value
+    if not isinstance(value, str):
+        return value
+    held = any(place in value for place in places) or path_of_a_machine(value) is not None
+    return without_paths(value) if held else without_logins(value)
 
 
 def _holds_token(text: str) -> bool:

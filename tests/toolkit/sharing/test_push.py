@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 READ_TOKEN = "hf_loopbackTokenThatMayOnlyReadAaa"
@@ -75,6 +77,60 @@ def test_nothing_of_this_machine_is_published(
     assert summary["settings"]["dataset"] == "reviews.csv"
     assert "output_dir" not in summary["settings"]
     assert summary["command"] == "python recipes/bert_sentiment.py --dataset reviews.csv"
+
+
+def test_titles_with_slashes_are_published_whole(
+    hub: Any, make_run: Callable[..., Path], toolkit_command: Command
+) -> None:
+    title, data = "en/de/fr, </s> of BERT/LoRA/r=8", {"label_names": ["tcp/ip/udp", "/data/x"]}
+    run = make_run(title=title, command=f"python recipes/x.py --title '{title}'", data=data)
+    assert toolkit_command("push", run, "lin/reviews")[0] == 2  # a label that looks like a path
+    (run / "summary.json").write_text(
+        (run / "summary.json").read_text(encoding="utf-8").replace("/data/x", "udp"), "utf-8"
+    )
+    assert toolkit_command("push", run, "lin/reviews")[0] == 0
+    summary = json.loads(hub.files("lin/reviews")["training_summary.json"])
+    assert summary["title"] == title
+    assert summary["command"] == f"python recipes/x.py --title '{title}'"
+    assert summary["data"]["label_names"] == ["tcp/ip/udp", "udp"]
+
+
+def test_paths_of_other_machines_are_cut(hub: Any, run: Path, toolkit_command: Command) -> None:
+    """Also in what transformers wrote, whose paths are of a machine that the run came from."""
+    config = json.loads((run / "model" / "config.json").read_text())
+    config |= {
+        "base": "/data/wang/my base/model.bin", "note": r"was C:\Users\wang\x.json, 见/home/wang/y",
+        "source": "https://wang:secret@git.example/a", "ratio": "a/b/c",
+    }  # fmt: skip
+    (run / "model" / "config.json").write_text(json.dumps(config))
+    assert toolkit_command("push", run, "lin/reviews")[0] == 0
+    found = json.loads(hub.files("lin/reviews")["config.json"])
+    assert found["base"] == "model.bin"
+    assert found["note"] == "was x.json, 见y"
+    assert found["source"] == "https://git.example/a"
+    assert found["ratio"] == "a/b/c"
+    assert found["id2label"] == config["id2label"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("房间在 /home/wang_li/x.txt", "a path of this machine, /home/wang_li/x.txt."),
+        ("see https://wang:secret@a.b/c", "an address with a login in it."),
+    ],
+)
+def test_test_texts_with_traces_are_refused(
+    hub: Any, run: Path, toolkit_command: Command, text: str, said: str
+) -> None:
+    file = run / "predictions" / "test.parquet"
+    rows = pyarrow.parquet.read_table(file).to_pylist()
+    rows[1]["text"] = text
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    status, _, err = toolkit_command("push", run, "lin/reviews")
+    assert status == 2
+    assert f"README.md would publish {said}" in err
+    assert "secret" not in err
+    assert toolkit_command("push", run, "lin/reviews", "--no-examples")[0] == 0
 
 
 @pytest.mark.parametrize("token", [None, "hf_x", READ_TOKEN, "hf_网"])
