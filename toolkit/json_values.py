@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,21 @@ def without_nan(value: Any) -> Any:
     if isinstance(value, list):
         return [without_nan(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def check_writable(path: str | None) -> None:
+    """See, before the work, that what --json names can be written; None and "-" always can.
+
+    Raises:
+        UserError: a folder, a file in a folder that is not there, or no right to write.
+    """
+    if path is None or path == "-":
+        return
+    file = Path(path)
+    if file.is_dir() or not file.absolute().parent.is_dir():
+        raise UserError(f"--json {path}: expected a file in a folder that exists.")
+    if not os.access(file if file.exists() else file.absolute().parent, os.W_OK):
+        raise UserError(f"--json {path}: no right to write there.")
 
 
 def write_json(content: Any, path: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from toolkit.bench import BENCHMARKS
 from toolkit.errors import UserError
+from toolkit.json_values import check_writable
 
 HELP = (
     "Measure speed against HuggingFace: both in one process, in turn, medians over rounds. The "
@@ -51,15 +52,8 @@ def run(args: argparse.Namespace) -> int:
         number = getattr(args, flag)
         if number is not None and number < 1:
             raise UserError(f"--{flag} {number}: expected at least 1.")
-    if args.json not in (None, "-"):
-        _check_writable(Path(args.json))
+    check_writable(args.json)
     return _measure(args)
-
-
-def _check_writable(path: Path) -> None:
-    """A benchmark takes minutes: a place where nothing can be written is refused before."""
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise UserError(f"--json {path}: expected a file in a folder that exists.")
 
 
 def _measure(args: argparse.Namespace) -> int:

@@ -54,8 +54,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Export and compare; 1 if the outputs differ."""
     from toolkit.console import console
-    from toolkit.json_values import write_json
+    from toolkit.json_values import check_writable, write_json
 
+    check_writable(args.json)
     folder = args.output or args.run / "export" / args.format
     said = _onnx(args, folder) if args.format == "onnx" else _transformers(args, folder)
     if args.json:
@@ -80,7 +81,8 @@ def _onnx(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     if not exported.equal:
         fail(
             f"{folder}: model.onnx does not compute what the model does: logits differ by "
-            f"{exported.largest:.1e}, at most {TOLERANCE:.0e} is rounding. Do not use it."
+            f"{exported.largest:.1e}, at most {TOLERANCE:.0e} is rounding. The folder "
+            "is left as it is, to be looked at; do not use it."
         )
     return {
         "folder": str(folder),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolkit.errors import UserError
 
@@ -56,33 +55,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write and check the folder, list its files, upload nothing",
     )
-    parser.add_argument("--json", metavar="FILE", help="also write the result as JSON to FILE")
+    parser.add_argument("--json", metavar="FILE", help="the result as JSON to FILE; -: only that")
 
 
 def run(args: argparse.Namespace) -> int:
     """Push the run and say where it is; 1 where the Hub fails."""
-    from toolkit.console import console, fail
+    from toolkit.console import fail
+    from toolkit.json_values import check_writable, write_json
     from toolkit.sharing.hub_errors import HubError
-    from toolkit.sharing.push_report import (
-        describe_pushed,
-        describe_staged,
-        print_pushed,
-        print_staged,
-    )
-    from toolkit.sharing.pushing import failure_text, prepare, push
+    from toolkit.sharing.push_report import describe_pushed, print_pushed
+    from toolkit.sharing.pushing import failure_text, interrupted_text, push
 
+    check_writable(args.json)
     options = _options(args)
     if args.dry_run:
-        staged, difference = prepare(options)
-        print_staged(staged, difference)
-        console.print(
-            f"Nothing was uploaded. The card: {staged.folder / 'README.md'}\n"
-            f"To push it: {options.command}",
-            soft_wrap=True,
-            markup=False,
-        )
-        _write_json(args.json, describe_staged(staged, difference))
-        return 0
+        return _try(options, args.json)
     try:
         pushed = push(options)
     except UserError as error:
@@ -90,8 +77,34 @@ def run(args: argparse.Namespace) -> int:
     except HubError as error:
         fail(failure_text(error, options))
         return 1
-    print_pushed(pushed)
-    _write_json(args.json, describe_pushed(pushed))
+    except KeyboardInterrupt:
+        fail(interrupted_text(options))
+        return 130
+    if args.json != "-":
+        print_pushed(pushed)
+    if args.json:
+        write_json(describe_pushed(pushed), args.json)
+    return 0
+
+
+def _try(options: PushOptions, json: str | None) -> int:
+    """Write and check the folder, and upload nothing."""
+    from toolkit.console import console
+    from toolkit.json_values import write_json
+    from toolkit.sharing.push_report import describe_staged, print_staged
+    from toolkit.sharing.pushing import prepare
+
+    staged, difference = prepare(options)
+    if json != "-":
+        print_staged(staged, difference)
+        console.print(
+            f"Nothing was uploaded. The card: {staged.folder / 'README.md'}\n"
+            f"To push it: {options.command}",
+            soft_wrap=True,
+            markup=False,
+        )
+    if json:
+        write_json(describe_staged(staged, difference), json)
     return 0
 
 
@@ -111,14 +124,3 @@ def _options(args: argparse.Namespace) -> PushOptions:
             examples=not args.no_examples,
         ),
     )
-
-
-def _write_json(file: str | None, content: dict[str, Any]) -> None:
-    if file is None:
-        return
-    try:
-        Path(file).write_text(
-            json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
-        )
-    except OSError as error:
-        raise UserError(f"{file} cannot be written: {error}") from error

@@ -18,7 +18,7 @@ from toolkit.errors import UserError, first_line
 from toolkit.export.onnx_graph import quiet, write_graph
 from toolkit.export.onnx_readme import onnx_readme
 from toolkit.progress import working
-from toolkit.sharing.files import PROCESSORS, copy_files, new_folder, write_json
+from toolkit.sharing.files import PROCESSORS, copy_files, whole_folder, write_json
 from toolkit.sharing.inputs import some_images, some_texts
 from toolkit.sharing.shareable import write_shareable
 from toolkit.sharing.source import Source, read_source
@@ -92,14 +92,20 @@ def export_onnx(run: Path, folder: Path) -> OnnxExport:
     with TemporaryDirectory() as name, working(what), quiet():
         model, processor = _load(source, kind, Path(name) / "model")
         batches = list(_batches(source, kind, processor, Path(name)))
-        new_folder(folder)
-        try:
-            write_graph(model, batches[0], folder / FILE)
-        except Exception as error:  # of many kinds: torch's, the exporter's, onnxscript's
-            raise UserError(
-                f"{run}: {type(model).__name__} cannot be exported: {first_line(error)} Use "
-                "--format transformers."
-            ) from error
+        with whole_folder(folder):
+            return _write(source, kind, model, batches, folder)
+
+
+def _write(
+    source: Source, kind: Kind, model: Any, batches: list[dict[str, Tensor]], folder: Path
+) -> OnnxExport:
+    try:
+        write_graph(model, batches[0], folder / FILE)
+    except Exception as error:  # of many kinds: torch's, the exporter's, onnxscript's
+        raise UserError(
+            f"{source.folder}: {type(model).__name__} cannot be exported: {first_line(error)} Use "
+            "--format transformers."
+        ) from error
     largest, shapes = _compare(model, batches, folder / FILE)
     copy_files(source.model, folder, PROCESSORS)
     write_json(folder / "config.json", source.config | _labels(model))

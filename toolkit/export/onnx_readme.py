@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from toolkit.report.markdown_blocks import escape
 from toolkit.sharing.tasks import Kind
 from toolkit.sharing.usage import example_texts_of
 
@@ -48,7 +49,7 @@ def onnx_readme(title: str, kind: Kind, inputs: Sequence[str], largest: float) -
     )
     sizes = "Batch is of any size." if images else "Batch and length are of any size."
     return _PAGE.format(
-        title=title,
+        title=escape(title),
         inputs=", ".join(f"`{name}`" for name in inputs),
         shape="batch, length, labels" if tokens else "batch, labels",
         sizes=sizes,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,22 @@ def new_folder(folder: Path) -> None:
             raise UserError(f"{folder} is not empty: give a new folder, or empty this one.")
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}.") from error
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[None]:
+    """As `new_folder`; what the block had written is cleared away again where it fails."""
+    made = [place for place in (folder, *folder.absolute().parents) if not place.exists()]
+    new_folder(folder)
+    try:
+        yield
+    except BaseException:
+        for path in folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for place in made:  # the innermost first
+            with suppress(OSError):  # somebody else has put something there
+                place.rmdir()
+        raise
 
 
 def copy_files(source: Path, target: Path, patterns: Iterable[str]) -> list[str]:

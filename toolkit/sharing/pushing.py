@@ -12,7 +12,7 @@ from toolkit.sharing.access import Access, check_name, check_token, open_reposit
 from toolkit.sharing.card import CardOptions
 from toolkit.sharing.hub_errors import HubError
 from toolkit.sharing.remote_check import check_remote
-from toolkit.sharing.staging import Staged, remove_staged, stage
+from toolkit.sharing.staging import Staged, remove_staged, stage, staging_folder
 from toolkit.sharing.upload import upload
 
 
@@ -104,5 +104,15 @@ def failure_text(error: UserError | HubError, options: PushOptions) -> str:
     """What failed, where everything lies, and how to try again."""
     return (
         f"not pushed: {error}\nEverything is still in {options.run}. Try again with:\n"
+        f"    {options.command}"
+    )
+
+
+def interrupted_text(options: PushOptions) -> str:
+    """Likewise of a push that the user stopped; the folder is named where it is written."""
+    folder = staging_folder(options.run)
+    staged = f"; the folder that is uploaded: {folder}" if folder.is_dir() else ""
+    return (
+        f"interrupted. Everything is still in {options.run}{staged}. Push it with:\n"
         f"    {options.command}"
     )

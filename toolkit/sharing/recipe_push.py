@@ -60,7 +60,7 @@ def push_run(run: Path, config: RunConfig) -> int:
     from toolkit.network import go_online
     from toolkit.sharing.hub_errors import HubError
     from toolkit.sharing.push_report import print_pushed
-    from toolkit.sharing.pushing import PushOptions, failure_text, push
+    from toolkit.sharing.pushing import PushOptions, failure_text, interrupted_text, push
 
     assert config.push_to_hub is not None
     options = PushOptions(run, config.push_to_hub, private=config.private)
@@ -73,7 +73,7 @@ def push_run(run: Path, config: RunConfig) -> int:
         fail(f"the run is complete, but it was {failure_text(error, options)}")
         return 1
     except KeyboardInterrupt:
-        fail(f"interrupted. The run is complete; push it with:\n    {options.command}")
+        fail(f"the run is complete; the push was {interrupted_text(options)}")
         return 130
     print_pushed(pushed)
     return 0

@@ -19,7 +19,7 @@ from toolkit.sharing.files import (
     check_safetensors,
     check_weights,
     copy_files,
-    new_folder,
+    whole_folder,
     write_json,
 )
 from toolkit.sharing.source import TFIDF, Source, read_object, read_source
@@ -83,12 +83,12 @@ def write_shareable(run: Path, folder: Path, *, merged: bool | None = None) -> S
     if not source.is_tfidf and not as_adapter:
         check_weights(source.model)
     folder = Path(folder)
-    new_folder(folder)
-    if source.is_tfidf:
-        return _write_sklearn(source, kind, folder)
-    if as_adapter:
-        return _write_adapter(source, kind, str(base), folder)
-    return _write_transformers(source, kind, base, folder)
+    with whole_folder(folder):
+        if source.is_tfidf:
+            return _write_sklearn(source, kind, folder)
+        if as_adapter:
+            return _write_adapter(source, kind, str(base), folder)
+        return _write_transformers(source, kind, base, folder)
 
 
 def base_on_hub(source: Source) -> str | None:

@@ -8,18 +8,18 @@ import time
 from pathlib import Path
 
 from toolkit.console import notify
+from toolkit.sharing.files import PROCESSORS
 from toolkit.sharing.hub_errors import HubError, hub_errors
 
 PAUSES = (3.0, 15.0)
 """Seconds before the second and the third attempt."""
 # Of the model that a repository held before: with these left, loaders would find two models.
 _OF_A_MODEL = (
+    *PROCESSORS,
     "*.safetensors", "*.safetensors.index.json", "pytorch_model*.bin", "adapter_model.bin",
-    "pytorch_model.bin.index.json", "*.joblib",
-    "config.json", "generation_config.json", "adapter_config.json", "preprocessor_config.json",
-    "processor_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-    "added_tokens.json", "chat_template.jinja", "vocab.json", "vocab.txt", "merges.txt", "*.model",
-    "modeling_*.py", "configuration_*.py", "training_summary.json", "training.png",
+    "pytorch_model.bin.index.json", "*.joblib", "config.json", "generation_config.json",
+    "adapter_config.json", "*.model", "modeling_*.py", "configuration_*.py",
+    "training_summary.json", "training.png",
 )  # fmt: skip
 
 

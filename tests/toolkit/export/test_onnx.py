@@ -98,6 +98,10 @@ def test_a_file_that_computes_something_else_ends_with_1(
     captured = capsys.readouterr()
     assert "logits differ by 2.0e-04, at most 1e-04 is rounding" in captured.err
     assert "equal: False" in captured.out
+    assert "The folder is left as it is, to be looked at; do not use it." in " ".join(
+        captured.err.split()
+    )
+    assert (tmp_path / "onnx" / "README.md").is_file()
 
 
 def test_a_missing_package_is_named(
@@ -120,3 +124,45 @@ def test_a_translator_is_refused(write_run: Callable[..., Path], tmp_path: Path)
     (run / "model" / "config.json").write_text('{"architectures": ["MarianMTModel"]}')
     with pytest.raises(UserError, match=r"a model of the kind translation.*--format transformers"):
         export_onnx(run, tmp_path / "onnx")
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_an_export_that_fails_leaves_nothing(
+    bert_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    pytest.importorskip("onnxscript", reason="the extra 'export' is not installed")
+    from toolkit.export import onnx_model
+
+    def fail(model: torch.nn.Module, example: object, file: Path) -> None:
+        file.write_bytes(b"half")
+        raise RuntimeError("no such operator")
+
+    folder = tmp_path / "export" / "onnx"
+    if there:
+        folder.mkdir(parents=True)
+    monkeypatch.setattr(onnx_model, "write_graph", fail)
+    for _ in range(2):  # the second try finds the folder as the first did
+        with pytest.raises(UserError, match="cannot be exported: no such operator"):
+            onnx_model.export_onnx(bert_run, folder)
+        assert (tmp_path / "export").exists() is there
+        assert not list(tmp_path.rglob("*.onnx"))
+        assert folder.is_dir() is there
+
+
+def test_the_readme_shows_the_title_as_it_is() -> None:
+    from toolkit.export.onnx_readme import onnx_readme
+    from toolkit.sharing.tasks import Kind
+
+    page = onnx_readme("a_b_c <b> | *x*\n# y", Kind("text-classification"), ["input_ids"], 0.0)
+    assert page.splitlines()[0] == r"# a\_b\_c &lt;b&gt; \| \*x\* # y, as ONNX"
+
+
+def test_json_that_cannot_be_written_is_noticed_before(
+    bert_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["export", str(bert_run), "--format", "transformers", "--output",
+              str(tmp_path / "out"), "--json", str(tmp_path)])  # fmt: skip
+    assert end.value.code == 2
+    assert f"--json {tmp_path}: expected a file" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "out").exists()

@@ -13,6 +13,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from toolkit.sharing.upload import stale_files
+
 READ_TOKEN = "hf_loopbackTokenThatMayOnlyReadAaa"
 TOKEN = "hf_loopbackTokenOfTheTestsNoSecret1"
 
@@ -432,6 +434,61 @@ def test_a_dry_run(run: Path, toolkit_command: Command, tmp_path: Path) -> None:
     assert f"To push it: toolkit push {run} lin/reviews --language zh no" in out
     assert (run / "share" / "README.md").is_file()
     assert json.loads(result.read_text(encoding="utf-8"))["pushed"] is False
+
+
+@pytest.mark.parametrize("flags", [(), ("--dry-run",)])
+def test_json_to_standard_output(
+    hub: Any, run: Path, toolkit_command: Command, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = toolkit_command("push", run, "lin/reviews", "--json", "-", *flags)
+    assert status == 0
+    said = json.loads(out)  # and nothing else
+    assert said["pushed"] is not bool(flags)
+    weights = (run / "model" / "model.safetensors").stat().st_size
+    assert said["files"]["model.safetensors"] == weights
+    assert not (tmp_path / "-").exists()
+
+
+def test_json_that_cannot_be_written_is_noticed_before(
+    hub: Any, run: Path, toolkit_command: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "no" / "such.json"
+    status, _, err = toolkit_command("push", run, "lin/reviews", "--json", file)
+    assert status == 2
+    assert f"--json {file}: expected a file in a folder that exists." in err
+    assert (hub.requests, hub.repositories) == ([], {})
+    assert not (run / "share").exists()
+
+
+def test_a_push_that_is_interrupted(
+    hub: Any, run: Path, toolkit_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*rest: object) -> str:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("toolkit.sharing.pushing.upload", stopped)
+        status, _, err = toolkit_command("push", run, "lin/reviews", "--private")
+    assert status == 130
+    assert (
+        f"interrupted. Everything is still in {run}; the folder that is uploaded: {run / 'share'}. "
+        f"Push it with:\n    toolkit push {run} lin/reviews --private\n"
+    ) in err
+    assert (run / "share" / "model.safetensors").is_file()
+    assert toolkit_command("push", run, "lin/reviews", "--private")[0] == 0
+
+
+def test_tokenizers_of_the_model_before_are_stale(tmp_path: Path) -> None:
+    there = [
+        "source.spm", "target.spm", "target_vocab.json", "spiece.model", "vocab.json",
+        "sentencepiece.bpe.model", "tokenizer.json", "chat_template.jinja", "pytorch_model.bin",
+    ]  # fmt: skip
+    others = [".gitattributes", "NOTICE", "README.md", "onnx/source.spm", "data.json"]
+    (tmp_path / "tokenizer.json").touch()
+    found = stale_files(there + others, tmp_path)
+    assert found == sorted(set(there) - {"tokenizer.json"})
 
 
 def test_a_token_in_the_data_is_not_published(
