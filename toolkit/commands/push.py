@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toolkit.errors import UserError
 
 if TYPE_CHECKING:
-    from toolkit.sharing.pushing import PushOptions
+    from toolkit.sharing.push_options import PushOptions
 
 HELP = (
     "Upload a run's model to the HuggingFace Hub: weights, tokenizer, model card, training "
@@ -63,8 +63,9 @@ def run(args: argparse.Namespace) -> int:
     from toolkit.console import fail
     from toolkit.json_values import check_writable, write_json
     from toolkit.sharing.hub_errors import HubError
+    from toolkit.sharing.push_options import failure_text, interrupted_text
     from toolkit.sharing.push_report import describe_pushed, print_pushed
-    from toolkit.sharing.pushing import failure_text, interrupted_text, push
+    from toolkit.sharing.pushing import push
 
     check_writable(args.json)
     options = _options(args)
@@ -109,8 +110,7 @@ def _try(options: PushOptions, json: str | None) -> int:
 
 
 def _options(args: argparse.Namespace) -> PushOptions:
-    from toolkit.sharing.card import CardOptions
-    from toolkit.sharing.pushing import PushOptions
+    from toolkit.sharing.push_options import CardOptions, PushOptions
 
     return PushOptions(
         run=Path(args.run),

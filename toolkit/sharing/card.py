@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +16,12 @@ from toolkit.sharing.card_sections.training import (
 )
 from toolkit.sharing.findings import findings_of
 from toolkit.sharing.metadata import card_data, languages_of
+from toolkit.sharing.push_options import CardOptions
 from toolkit.sharing.run_record import RunRecord
 from toolkit.sharing.shareable import Shareable
 
 TEMPLATE = Path(__file__).parent / "templates" / "model_card.md.j2"
 PLOT = "training.png"
-
-
-@dataclass(frozen=True)
-class CardOptions:
-    """What the user says about a card.
-
-    Args:
-        languages: codes (ISO 639); empty: what the data say.
-        license: the Hub's name of one; None: the base model's, where it is known.
-        examples: show texts of the test data.
-    """
-
-    languages: tuple[str, ...] = ()
-    license: str | None = None
-    examples: bool = True
-
-    def flags(self) -> list[str]:
-        """As words of a command line."""
-        words = ["--language", *self.languages] if self.languages else []
-        words += ["--license", self.license] if self.license else []
-        return words + ["--no-examples"] * (not self.examples)
 
 
 def write_card(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from toolkit.console import console
-from toolkit.sharing.pushing import Pushed
-from toolkit.sharing.staging import Staged
+
+if TYPE_CHECKING:
+    from toolkit.sharing.pushing import Pushed
+    from toolkit.sharing.staging import Staged
 
 
 def print_staged(staged: Staged, difference: float) -> None:

@@ -59,8 +59,9 @@ def push_run(run: Path, config: RunConfig) -> int:
     """Push a complete run; an exit code. Whatever fails, the run stays complete."""
     from toolkit.network import go_online
     from toolkit.sharing.hub_errors import HubError
+    from toolkit.sharing.push_options import PushOptions, failure_text, interrupted_text
     from toolkit.sharing.push_report import print_pushed
-    from toolkit.sharing.pushing import PushOptions, failure_text, interrupted_text, push
+    from toolkit.sharing.pushing import push
 
     assert config.push_to_hub is not None
     options = PushOptions(run, config.push_to_hub, private=config.private)

@@ -12,10 +12,11 @@ from typing import Any
 from toolkit.console import notify
 from toolkit.errors import UserError
 from toolkit.json_values import without_nan
-from toolkit.sharing.card import PLOT, CardOptions, write_card, write_card_of_folder
+from toolkit.sharing.card import PLOT, write_card, write_card_of_folder
 from toolkit.sharing.licences import licence_of
 from toolkit.sharing.local_paths import path_of_a_machine, without_logins, without_paths
 from toolkit.sharing.metadata import base_model_of
+from toolkit.sharing.push_options import CardOptions, staging_folder
 from toolkit.sharing.run_record import RunRecord, read_record
 from toolkit.sharing.shareable import Shareable, write_shareable
 from toolkit.sharing.source import read_source
@@ -51,13 +52,6 @@ class Staged:
     shareable: Shareable
     title: str
     files: dict[str, int]
-
-
-def staging_folder(run: Path) -> Path:
-    """Where the folder lies until it is on the Hub: in the run, or beside a model folder."""
-    if (run / "summary.json").is_file():
-        return run / "share"
-    return run.with_name(f"{run.name}.share")
 
 
 def stage(run: Path, repo: str, *, merged: bool | None, options: CardOptions) -> Staged:

@@ -154,7 +154,7 @@ def test_the_readme_shows_the_title_as_it_is() -> None:
     from toolkit.sharing.tasks import Kind
 
     page = onnx_readme("a_b_c <b> | *x*\n# y", Kind("text-classification"), ["input_ids"], 0.0)
-    assert page.splitlines()[0] == r"# a\_b\_c &lt;b&gt; \| \*x\* # y, as ONNX"
+    assert page.splitlines()[0] == r"# a\_b\_c &lt;b&gt; \| \*x\* \# y, as ONNX"
 
 
 def test_json_that_cannot_be_written_is_noticed_before(

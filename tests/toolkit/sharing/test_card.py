@@ -15,8 +15,9 @@ import yaml
 from huggingface_hub import ModelCard, metadata_load
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
-from toolkit.sharing.card import CardOptions, write_card
+from toolkit.sharing.card import write_card
 from toolkit.sharing.metadata import by_script, eval_results, plain_number
+from toolkit.sharing.push_options import CardOptions
 from toolkit.sharing.run_record import read_record
 from toolkit.sharing.shareable import Shareable
 

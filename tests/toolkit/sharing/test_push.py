@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -413,6 +415,16 @@ def test_a_folder_that_cannot_be_written(
     assert hub.repositories == {}
 
 
+def test_a_refusal_does_not_wait_for_torch() -> None:
+    """Nothing heavy is imported until the token is known to be good."""
+    code = (
+        "import sys, toolkit.commands.push, toolkit.sharing.push_report, toolkit.sharing.pushing; "
+        "sys.exit(' '.join({'torch', 'transformers', 'sklearn'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_offline_mode(run: Path, toolkit_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     status, out, err = toolkit_command("push", run, "lin/reviews")
@@ -469,7 +481,7 @@ def test_a_push_that_is_interrupted(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("toolkit.sharing.pushing.upload", stopped)
+        patched.setattr("toolkit.sharing.upload.upload", stopped)
         status, _, err = toolkit_command("push", run, "lin/reviews", "--private")
     assert status == 130
     assert (
