@@ -185,3 +185,22 @@ def test_an_experiment_does_not_push(tmp_path: Path, repository: Path) -> None:
     content = {"recipe": "tfidf_sentiment", "options": {"push_to_hub": "lin/reviews"}}
     with pytest.raises(UserError, match=r"replace each other there\. Push the one you choose"):
         read_cell(file, "x.yaml: cell a", "a", content, [1, 2])
+
+
+def test_a_push_that_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same words as of `toolkit push`."""
+    from toolkit.config import RunConfig
+    from toolkit.sharing.recipe_push import push_run
+
+    def stopped(options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("toolkit.sharing.pushing.push", stopped)
+    monkeypatch.setattr("toolkit.network.go_online", lambda: None)
+    assert push_run(tmp_path, RunConfig(push_to_hub="lin/reviews")) == 130
+    assert (
+        f"the run is complete; the push was interrupted. Everything is still in {tmp_path}. "
+        f"Push it with:\n    toolkit push {tmp_path} lin/reviews\n"
+    ) in capsys.readouterr().err
