@@ -142,6 +142,6 @@ class Pretraining:
 
 def takes_logits_at(model: nn.Module) -> bool:
     """Whether a model computes the logits of chosen places only (ours do), under any wrapper."""
-    inner = getattr(model, "module", model)  # of a model on several processes
+    inner: Any = getattr(model, "module", model)  # of a model on several processes
     inner = inner.get_base_model() if hasattr(inner, "get_base_model") else inner  # of an adapter
     return "logits_at" in inspect.signature(inner.forward).parameters

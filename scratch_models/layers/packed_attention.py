@@ -87,8 +87,11 @@ def varlen_attention(
     from torch.nn.attention.varlen import varlen_attn
 
     causal = getattr(module, "is_causal", False)
-    mixed = varlen_attn(
-        *(heads[0].transpose(0, 1).contiguous() for heads in (query, key, value)),
+    query, key, value = (heads[0].transpose(0, 1).contiguous() for heads in (query, key, value))
+    mixed: Any = varlen_attn(
+        query,
+        key,
+        value,
         _boundaries(packed.queries, query.device),
         _boundaries(packed.keys, query.device),
         max(packed.queries),

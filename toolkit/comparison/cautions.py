@@ -192,7 +192,7 @@ def _seeds_of_twins(methods: Sequence[Method]) -> list[str]:
             if {*ours.seeds} == {*theirs.seeds} or not are_twins(ours.runs[0], theirs.runs[0]):
                 continue
             alone = [
-                f"{method.title} has seed {', '.join(map(str, sorted(own - other)))}"
+                f"{method.title} has seed {', '.join(sorted(map(str, own - other)))}"
                 for method, own, other in (
                     (ours, {*ours.seeds}, {*theirs.seeds}),
                     (theirs, {*theirs.seeds}, {*ours.seeds}),

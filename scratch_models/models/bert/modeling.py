@@ -239,8 +239,11 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
     ) -> BaseModelOutputWithPooling:
         kwargs.setdefault("output_attentions", self.config.output_attentions)
         hidden_states = self.embeddings(*inputs)
-        packed = attention_mask if isinstance(attention_mask, PackedSequences) else None
-        mask = packed or bidirectional_mask(self.config, hidden_states, attention_mask)
+        packed: PackedSequences | None = None
+        if isinstance(attention_mask, PackedSequences):
+            packed = mask = attention_mask
+        else:
+            mask = bidirectional_mask(self.config, hidden_states, attention_mask)
         first_only = first_token_only and self.layers.first_token_suffices(
             self.config, mask, **kwargs
         )
@@ -269,7 +272,7 @@ class ScratchBertModel(ScratchBertPreTrainedModel):
         """Texts that come packed, with positions that start anew in each."""
         tokens = inputs.input_ids if inputs.inputs_embeds is None else inputs.inputs_embeds
         packed = take_packed(lengths, tokens, attention_mask)
-        if inputs.position_ids is None:
+        if inputs.position_ids is None and tokens is not None:
             inputs = inputs._replace(position_ids=self._packed_positions(packed, tokens.device))
         return packed, inputs
 
