@@ -22,6 +22,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if "hub" not in expression.replace("not hub", ""):
         os.environ["HF_HUB_OFFLINE"] = "1"
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        # Tests run beside each other, one a core: more threads would wait for one another. Read
+        # when torch is imported, here and in the processes that tests start.
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 
 

@@ -52,6 +52,7 @@ def test_an_adapter_is_put_on_its_base_from_the_cache(
     assert check_shareable(shared, run) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_lost_label_name_is_found(bert_run: Path, tmp_path: Path) -> None:
     shared = write_shareable(bert_run, tmp_path / "shared")
     file = shared.folder / "config.json"
