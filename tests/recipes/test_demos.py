@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Recipe = Callable[..., Any]
 
 
@@ -22,6 +24,7 @@ def demo(run_recipe: Recipe, tmp_path: Path, recipe: str, *reduced: str) -> dict
     return summary
 
 
+@pytest.mark.slow
 def test_dates_are_translated(run_recipe: Recipe, tmp_path: Path) -> None:
     summary = demo(
         run_recipe, tmp_path, "translation", "--train.max_steps", "250", "--test_size", "200",
@@ -35,6 +38,7 @@ def test_dates_are_translated(run_recipe: Recipe, tmp_path: Path) -> None:
     assert test["token_accuracy"]["value"] > 0.8
 
 
+@pytest.mark.slow
 def test_reviews_are_written_better_than_counting_predicts(
     run_recipe: Recipe, tmp_path: Path
 ) -> None:
@@ -61,6 +65,7 @@ def test_entities_are_found(run_recipe: Recipe, tmp_path: Path) -> None:
     assert test["seen"]["gold"] + test["unseen"]["gold"] == test["gold"] > 300
 
 
+@pytest.mark.slow
 def test_questions_are_answered(run_recipe: Recipe, tmp_path: Path) -> None:
     summary = demo(
         run_recipe, tmp_path, "question_answering", "--train_size", "3000", "--test_size", "200",
