@@ -54,6 +54,7 @@ def test_reviews_are_written_better_than_counting_predicts(
     assert test["perplexity"]["interval"][1] < unigram["interval"][0]
 
 
+@pytest.mark.slow
 def test_entities_are_found(run_recipe: Recipe, tmp_path: Path) -> None:
     summary = demo(
         run_recipe, tmp_path, "token_classification", "--train_size", "2000", "--test_size", "200",
