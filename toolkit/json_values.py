@@ -49,3 +49,23 @@ def write_json(content: Any, path: str) -> None:
         Path(path).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def read_object(file: Path) -> dict[str, Any]:
+    """The object of a JSON file.
+
+    Raises:
+        UserError: it cannot be read, or holds something else.
+    """
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file} cannot be read: {error}. Was it cut off or edited?") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{file}: expected a JSON object, found a {type(content).__name__}.")
+    return content
+
+
+def read_object_if_there(file: Path) -> dict[str, Any]:
+    """As `read_object`; empty where there is no such file."""
+    return read_object(file) if file.is_file() else {}

@@ -55,9 +55,10 @@ class ScratchPreTrainedModel(PreTrainedModel):
         Raises:
             ValueError: another word.
         """
+        check_packing(packing)
         for module in self.modules():
             if isinstance(module, ScratchPreTrainedModel):
-                module.packing = check_packing(packing)
+                module.packing = packing
 
     @classmethod
     def from_pretrained(

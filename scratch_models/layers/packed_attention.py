@@ -57,8 +57,7 @@ def packed_attention(
     if query.is_cuda:
         if dropout == 0.0 and _has_varlen_kernel(query.dtype, query.shape[-1]):
             return varlen_attention(module, query, key, value, packed, scaling)
-        if not kwargs.get("output_attentions"):
-            return padded_inside(module, query, key, value, packed, scaling, dropout)
+        return padded_inside(module, query, key, value, packed, scaling, dropout)
     parts = []
     for q, k, v in zip(
         query.split(packed.queries, dim=2),

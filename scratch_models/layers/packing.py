@@ -198,15 +198,10 @@ def take_packed(
     return PackedSequences.of_lengths(lengths, tokens.shape[1])
 
 
-def check_packing(packing: str) -> Packing:
-    """The setting itself.
-
-    Raises:
-        ValueError: neither "auto" nor "off".
-    """
+def check_packing(packing: str) -> None:
+    """Raise ValueError for a setting that is neither "auto" nor "off"."""
     if packing not in ("auto", "off"):
         raise ValueError(f"packing is {packing!r}; expected 'auto' or 'off'.")
-    return packing  # type: ignore[return-value]
 
 
 def _few(numbers: tuple[int, ...]) -> str:

@@ -198,8 +198,8 @@ class EncoderStack(nn.ModuleList):
 
         Not where the caller asks for hidden states or attention weights, nor for masks that are no
         tensors [batch, heads, queries, keys]; and not while dropout is drawn: the full computation
-        then stays equal to HuggingFace's, number for number, under the same seed. (Of packed texts
-        that is true anyway only of a model without dropout: other numbers are drawn.)
+        then stays equal to HuggingFace's, number for number, under the same seed. Texts that are
+        packed draw other numbers anyway.
         """
         wanted = ("output_hidden_states", "output_attentions")
         if any(kwargs.get(name) or getattr(config, name, False) for name in wanted):

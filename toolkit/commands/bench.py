@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-from pathlib import Path
 
 from toolkit.bench import BENCHMARKS
 from toolkit.errors import UserError
-from toolkit.json_values import check_writable
+from toolkit.json_values import check_writable, write_json
 
 HELP = (
     "Measure speed against HuggingFace: both in one process, in turn, medians over rounds. The "
@@ -66,7 +64,6 @@ def _measure(args: argparse.Namespace) -> int:
 
     from toolkit.bench import BenchSettings, ResultsDiffer
     from toolkit.console import console, fail
-    from toolkit.disk import write_whole
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
@@ -84,12 +81,6 @@ def _measure(args: argparse.Namespace) -> int:
         found.append(result.to_dict())
         if args.json != "-":
             console.print(result.table())
-    text = json.dumps(found, ensure_ascii=False, indent=1)
-    if args.json == "-":
-        print(text)
-    elif args.json is not None:
-        try:
-            write_whole(Path(args.json), text + "\n")
-        except OSError as error:
-            raise UserError(f"--json {args.json}: cannot be written: {error.strerror}.") from error
+    if args.json is not None:
+        write_json(found, args.json)
     return status

@@ -8,7 +8,7 @@ from toolkit.comparison.differences import SEEDS_TO_TEST
 from toolkit.comparison.methods import Method, are_twins
 from toolkit.comparison.pairs import answers_alike
 from toolkit.comparison.saved_run import SavedRun
-from toolkit.comparison.training_log import read_training_log
+from toolkit.comparison.training_log import TrainingLog
 from toolkit.task_scores.view import TaskView
 
 # What must be equal before two training times may be ranked.
@@ -27,21 +27,26 @@ def cautions_about(methods: Sequence[Method], view: TaskView) -> list[str]:
         *_seeds(methods, view),
         *_seeds_of_twins(methods),
         *_single_answers(methods, view),
-        *_logs(runs),
     ]
 
 
-def _logs(runs: Sequence[SavedRun]) -> list[str]:
-    """Damage that costs points of a curve and nothing else."""
+def cautions_about_logs(
+    methods: Sequence[Method], logs: Sequence[Sequence[TrainingLog]]
+) -> list[str]:
+    """Damage that costs points of a curve and nothing else.
+
+    Args:
+        logs: of every run, by method.
+    """
     cautions = []
-    for run in runs:
-        lines = read_training_log(run).unreadable
-        if lines:
-            more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
-            cautions.append(
-                f"{run.folder / 'metrics.jsonl'}: line {lines[0]}{more} is no JSON; the curves are "
-                "drawn without."
-            )
+    for method, found in zip(methods, logs, strict=True):
+        for run, log in zip(method.runs, found, strict=True):
+            if lines := log.unreadable:
+                more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+                cautions.append(
+                    f"{run.folder / 'metrics.jsonl'}: line {lines[0]}{more} is no JSON; the curves "
+                    "are drawn without."
+                )
     return cautions
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from toolkit import stats
 from toolkit.comparison.alignment import AlignedRuns
-from toolkit.comparison.cautions import cautions_about, same_machine, same_padding
+from toolkit.comparison.cautions import (
+    cautions_about,
+    cautions_about_logs,
+    same_machine,
+    same_padding,
+)
 from toolkit.comparison.learning_curve import CurveSeries, curve_cautions, curve_series
 from toolkit.comparison.loading import Given, LeftOut, align_runs, load_runs
 from toolkit.comparison.methods import Method, group_into_methods, leave_out_repeats
@@ -63,13 +67,15 @@ class Comparison:
     """Everything a report is made of.
 
     `aligned` holds all compared runs on the same examples; a method's `places` say which are its
-    own. `forced` are the reasons that a forced comparison overrode, `cautions` what a reader must
-    know, `left_out` the runs whose values are no numbers. `target` is the validation value that
-    times are taken to, where one was asked for.
+    own. `logs` are what every run logged while it trained, by row, then by seed. `forced` are the
+    reasons that a forced comparison overrode, `cautions` what a reader must know, `left_out` the
+    runs whose values are no numbers. `target` is the validation value that times are taken to,
+    where one was asked for.
     """
 
     rows: list[Row]
     pairs: list[Pair]
+    logs: list[list[TrainingLog]]
     aligned: AlignedRuns
     curve: list[CurveSeries]
     forced: list[str]
@@ -98,11 +104,6 @@ class Comparison:
     def runs(self) -> list[SavedRun]:
         """All runs in the table, method by method."""
         return [run for row in self.rows for run in row.method.runs]
-
-    @cached_property
-    def logs(self) -> list[list[TrainingLog]]:
-        """What every run logged while it trained: by row, then by seed."""
-        return [[read_training_log(run) for run in row.method.runs] for row in self.rows]
 
     @property
     def same_machine(self) -> bool:
@@ -196,12 +197,14 @@ def compare_runs(
         ordered = _best_first(groups, deciding)
         pairs = all_pairs(ordered, scores, aligned.view, seed)
     rows = [_row(place, ordered, scores, pairs, aligned.view) for place in range(len(ordered))]
+    logs = [[read_training_log(run) for run in method.runs] for method in ordered]
     forced = list(aligned.reasons)
     if leave_out is None:
         forced += [f"{found.folder} is left out: {found.reason}" for found in runs.left_out]
     return Comparison(
         rows=rows,
         pairs=pairs,
+        logs=logs,
         aligned=aligned,
         curve=curve_series(ordered, runs.others, deciding, aligned.view),
         forced=forced,
@@ -210,6 +213,7 @@ def compare_runs(
             *repeats,
             *notes,
             *cautions_about(ordered, aligned.view),
+            *cautions_about_logs(ordered, logs),
             *curve_cautions(ordered, runs.others),
         ],
         bootstrap_draws=draws,

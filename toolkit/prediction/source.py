@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from toolkit.config import read_yaml
 from toolkit.errors import UserError
+from toolkit.json_values import read_object, read_object_if_there
 from toolkit.sources import resolve_model
 
 TEXT, IMAGE, TAGS = "text-classification", "image-classification", "token-classification"
@@ -121,7 +121,7 @@ def find_source(name: str) -> Source:
 
 
 def _run(name: str, folder: Path) -> Source:
-    summary = _read_json(folder / "summary.json")
+    summary = read_object(folder / "summary.json")
     task = str(summary.get("task"))
     if task == "pretraining":
         raise UserError(
@@ -144,23 +144,13 @@ def _run(name: str, folder: Path) -> Source:
         _RUN_TASKS[task],
         summary=summary,
         config=read_yaml(settings) if settings.is_file() else {},
-        data=_read_json(folder / "data.json") if (folder / "data.json").is_file() else {},
+        data=read_object_if_there(folder / "data.json"),
     )
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read ({error}). Was it cut off or edited?") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: expected a JSON object.")
-    return content
 
 
 def _adapter(name: str, path: Path) -> Source:
     """The adapter's base model; labels and settings are those of the run it lies in, if any."""
-    settings = _read_json(path / "adapter_config.json")
+    settings = read_object(path / "adapter_config.json")
     base, kind = settings.get("base_model_name_or_path"), settings.get("task_type")
     if kind not in _ADAPTER_TASKS:
         raise UserError(

@@ -15,10 +15,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from toolkit.errors import UserError
+from toolkit.json_values import read_object
 from toolkit.modeling import load_pretrained
 from toolkit.sharing.files import WEIGHTS, check_safetensors, copy_files, write_json
 from toolkit.sharing.remote_code import RemoteCode, cifar_resnet_code, frozen_code, lstm_code
-from toolkit.sharing.source import CLASSIFIER, Source, read_object
+from toolkit.sharing.source import CLASSIFIER, Source
 
 
 def write_lstm(source: Source, folder: Path) -> None:

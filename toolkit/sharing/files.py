@@ -12,7 +12,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from toolkit.errors import UserError, first_line
-from toolkit.sharing.source import read_object
+from toolkit.json_values import read_object
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "model-*.safetensors")
 PROCESSORS = (

@@ -16,12 +16,13 @@ from safetensors.torch import load_file
 
 from toolkit.console import notify
 from toolkit.errors import UserError
+from toolkit.json_values import read_object
 from toolkit.progress import working
 from toolkit.sharing import loading_script
 from toolkit.sharing.inputs import some_images, some_texts
 from toolkit.sharing.own_model import load_own_model, load_own_processor
 from toolkit.sharing.shareable import Shareable
-from toolkit.sharing.source import Source, read_object, read_source
+from toolkit.sharing.source import Source, read_source
 from toolkit.sharing.tasks import AUTO_CLASSES, LABELLED, Kind, kind_of
 
 TOLERANCE = 1e-4

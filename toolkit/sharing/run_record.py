@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from toolkit.comparison.saved_run import load_summary
 from toolkit.config import read_yaml
+from toolkit.json_values import read_object_if_there
 from toolkit.sharing.local_paths import without_paths, without_paths_in_command
 
 
@@ -51,17 +51,10 @@ def read_record(run: Path) -> RunRecord:
         run,
         published,
         {key: value for key, value in without_paths(config).items() if key not in _OF_THE_MACHINE},
-        _read_json(run / "data.json"),
-        _read_json(run / "environment.json"),
+        read_object_if_there(run / "data.json"),
+        read_object_if_there(run / "environment.json"),
     )
 
 
 _OF_THE_MACHINE = ("output_dir", "tracker", "dry_run", "lr_finder", "push_to_hub", "private")
 """Settings that say nothing about the model."""
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        return {}
-    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return content

@@ -11,6 +11,7 @@ from typing import Any
 from scratch_models.hub.architecture import architectures
 from toolkit.console import notify
 from toolkit.errors import UserError
+from toolkit.json_values import read_object
 from toolkit.network import is_hub_name
 from toolkit.sharing.converting import write_cifar_resnet, write_frozen, write_lstm, write_marian
 from toolkit.sharing.files import (
@@ -22,7 +23,7 @@ from toolkit.sharing.files import (
     whole_folder,
     write_json,
 )
-from toolkit.sharing.source import TFIDF, Source, read_object, read_source
+from toolkit.sharing.source import TFIDF, Source, read_source
 from toolkit.sharing.tasks import LABELLED, Kind, kind_of
 from toolkit.sharing.usage import usage_of_adapter, usage_of_model
 

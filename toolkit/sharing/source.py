@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from toolkit.comparison.saved_run import load_summary
 from toolkit.errors import UserError
+from toolkit.json_values import read_object_if_there
 
 CLASSIFIER = "classifier.safetensors"
 TFIDF = "tfidf.joblib"
@@ -106,7 +106,7 @@ def read_source(path: Path) -> Source:
             f"{path} is neither a run directory (no summary.json) nor a model folder (no "
             "config.json)."
         )
-    return Source(path, path, _read_config(path))
+    return Source(path, path, read_object_if_there(path / "config.json"))
 
 
 def _run(folder: Path) -> Source:
@@ -124,24 +124,10 @@ def _run(folder: Path) -> Source:
         )
     adapter = folder / "adapter"
     has_adapter = (adapter / "adapter_config.json").is_file()
-    return Source(folder, model, _read_config(model), adapter if has_adapter else None, summary)
-
-
-def _read_config(model: Path) -> dict[str, Any]:
-    file = model / "config.json"
-    return read_object(file) if file.is_file() else {}
-
-
-def read_object(file: Path) -> dict[str, Any]:
-    """The object of a JSON file.
-
-    Raises:
-        UserError: it cannot be read, or holds something else.
-    """
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{file} cannot be read: {error}. Was it cut off or edited?") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{file}: expected a JSON object, found a {type(content).__name__}.")
-    return content
+    return Source(
+        folder,
+        model,
+        read_object_if_there(model / "config.json"),
+        adapter if has_adapter else None,
+        summary,
+    )
