@@ -23,7 +23,7 @@ demo: $(VENV)/.installed-demo
 
 # On all cores, but no more than four: every process has its own torch in memory.
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 test-all: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m "slow or hub or gpu or browser"

@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # for editors and type checkers; another architecture works w
         SeparateChunk,
         TransposedLinears,
     )
+    from scratch_models.hub.preallocated_cache import PreallocatedCache, PreallocatedLayer
     from scratch_models.hub.spellings import Place
     from scratch_models.inference import FusedFeedForward, PrepackedLinear, optimize_for_inference
     from scratch_models.layers.attention import MultiHeadAttention
@@ -115,6 +116,7 @@ _NAMES = {
         "SeparateChunk",
         "TransposedLinears",
     ],
+    "scratch_models.hub.preallocated_cache": ["PreallocatedCache", "PreallocatedLayer"],
     "scratch_models.hub.spellings": ["Place"],
     "scratch_models.inference": ["FusedFeedForward", "PrepackedLinear", "optimize_for_inference"],
     "scratch_models.layers.attention": ["MultiHeadAttention"],

@@ -12,7 +12,7 @@ import datasets
 import evaluate
 from numpy.typing import NDArray
 
-from toolkit import metrics
+from toolkit import metrics, stats
 
 
 class InMemoryMetric(evaluate.Metric):
@@ -48,14 +48,14 @@ class Accuracy(InMemoryMetric):
 
 
 class MacroF1(InMemoryMetric):
-    """`toolkit.metrics.macro_f1`; `compute` takes `num_labels` besides."""
+    """`toolkit.stats.macro_f1`; `compute` takes `num_labels` besides."""
 
     description = "Unweighted mean of F1 over all labels of the model."
 
     def _compute(
         self, predictions: NDArray[Any], references: NDArray[Any], num_labels: int
     ) -> dict[str, float]:
-        return {"macro_f1": metrics.macro_f1(references, predictions, num_labels)}
+        return {"macro_f1": stats.macro_f1(references, predictions, num_labels)}
 
 
 class MaskedTokenAccuracy(InMemoryMetric):

@@ -7,6 +7,7 @@ none, and attention is counted whole, whatever a mask hides.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -104,6 +105,17 @@ def matrix_vector_added(added: Shape, matrix: Shape, *args: Any, **kwargs: Any) 
     return 2 * prod(matrix)
 
 
+def chunked_cross_entropy(states: Shape, weight: Shape, *args: Any, **kwargs: Any) -> int:
+    """Logits and, where they are wanted, the gradients that are made together with them.
+
+    Args:
+        states: [tokens, hidden_size].
+        weight: [vocabulary, hidden_size].
+    """
+    states_wanted, weight_wanted, _ = args[-3:]
+    return 2 * prod(states) * weight[0] * (1 + bool(states_wanted) + bool(weight_wanted))
+
+
 FORMULAS: dict[Any, Callable[..., int]] = {
     aten._scaled_dot_product_flash_attention_for_cpu: attention,
     aten._scaled_dot_product_flash_attention_for_cpu_backward: attention_backward,
@@ -116,6 +128,11 @@ FORMULAS: dict[Any, Callable[..., int]] = {
     aten.addmv: matrix_vector_added,
 }
 """By operator; its formula is given shapes in place of tensors."""
+
+with suppress(ImportError):  # of older versions of PyTorch
+    import torch.nn.modules.linear_cross_entropy  # registers the operator
+
+    FORMULAS[torch.ops.torch_nn._linear_cross_entropy_batch_chunked] = chunked_cross_entropy
 
 _WITHOUT_FORMULA = (
     "_addmm_activation", "_cdist_forward", "_fft_c2c", "_fft_c2r", "_fft_r2c", "_grouped_mm",

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors.numpy import save_file
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import Normalizer
 from torch import Tensor, nn
 
 from toolkit.batching import Collate
@@ -24,6 +21,9 @@ from toolkit.objectives import Batch, model_inputs
 from toolkit.outcome import LabelledSplits, Scores
 from toolkit.run import Run
 from toolkit.run_predictions import predict_rows
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
 
 # Inverse strength of the L2 penalty on features of length 1.
 PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -115,6 +115,11 @@ def image_features(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
 
 def build_classifier(penalty: float) -> Pipeline:
     """Features scaled to length 1 each, then L2-penalised multinomial logistic regression."""
+    # Not above: it takes a second, for which nobody should wait who trains the encoder.
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import Normalizer
+
     return make_pipeline(Normalizer(), LogisticRegression(C=penalty, max_iter=5000))
 
 

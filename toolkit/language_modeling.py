@@ -22,7 +22,7 @@ from toolkit.data.documents import Documents
 from toolkit.data.packing import evaluation_windows, pack_documents, tokenize_documents
 from toolkit.evaluation import Outputs
 from toolkit.ignored_label import IGNORED
-from toolkit.objectives import Batch, model_inputs, takes_logits_at
+from toolkit.objectives import Batch, model_inputs, takes
 from toolkit.task_scores.measures import ratio
 
 _CJK = (("\u3040", "\u30ff"), ("\u3400", "\u9fff"), ("\U00020000", "\U0003ffff"))
@@ -127,6 +127,12 @@ class CausalLanguageModeling:
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Summed cross entropy [1]."""
+        if takes(model, "loss_only"):  # and holds no logits of all tokens
+            output = model(
+                **model_inputs(batch), labels=batch["labels"], num_items_in_batch=1,
+                loss_only=True, use_cache=False,
+            )  # fmt: skip
+            return output.loss.view(1)
         losses, _ = _predicted_losses(model, batch)
         return losses.sum().view(1)
 
@@ -143,7 +149,7 @@ def _predicted_losses(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
     predicted = targets != IGNORED
     # A cache would make transformers see one text where positions start again.
     inputs = model_inputs(batch) | {"use_cache": False}
-    if takes_logits_at(model):
+    if takes(model, "logits_at"):
         nothing = torch.zeros_like(predicted[:, :1])
         logits = model(**inputs, logits_at=torch.cat([predicted, nothing], dim=1)).logits
     else:

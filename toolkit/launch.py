@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import multiprocessing
 import os
@@ -81,5 +82,8 @@ def _wait_for(process: subprocess.Popen[bytes]) -> int:
 
 
 def _in_child(module: ModuleType, file: Path, arguments: list[str]) -> None:
+    # What this process has inherited is not its to clear away: an object with threads, which a fork
+    # does not copy, would wait for them for ever.
+    gc.freeze()
     sys.argv = [str(file), *arguments]
     run_recipe(module.main, module.Config, str(file))

@@ -19,7 +19,6 @@ from toolkit.disk import write_whole
 from toolkit.environment import command_line
 from toolkit.errors import RecipeEnds, UserError
 from toolkit.freezing import set_training_mode
-from toolkit.plots import learning_rate_curve, save_figure
 from toolkit.progress import progress_bar
 from toolkit.training_steps import NotFiniteError, Training, train_step, training_steps
 
@@ -114,6 +113,8 @@ def end_with_learning_rate(training: Training) -> NoReturn:
         write_whole(folder / "learning_rates.json", json.dumps(document, indent=2) + "\n")
         points = list(zip(result.learning_rates, result.losses, strict=True))
         line = list(zip(result.learning_rates, result.smoothed, strict=True))
+        from toolkit.plots import learning_rate_curve, save_figure  # and with it matplotlib
+
         figure = learning_rate_curve(points, line, result.suggestion)
         save_figure(figure, folder / "learning_rates.svg")
         _print(result)

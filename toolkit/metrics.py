@@ -1,27 +1,27 @@
 """The scores of a model, over scikit-learn.
 
 `toolkit.evaluate_metrics` offers the same numbers as `evaluate.Metric` classes; that library takes
-seconds to import, so the training loop calls the functions here.
+seconds to import, so the training loop calls the functions here. scikit-learn and scipy take one,
+and are imported when the first number is asked for.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import sklearn
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
-from toolkit import stats
 from toolkit.ignored_label import IGNORED
-from toolkit.stats import macro_f1
 
 
 def accuracy(labels: NDArray[Any], predictions: NDArray[Any]) -> float:
     """Share of predictions that equal their label; NaN without examples."""
+    from sklearn.metrics import accuracy_score
+
     return float(accuracy_score(labels, predictions)) if len(labels) else math.nan
 
 
@@ -33,6 +33,8 @@ def classification_metrics(
     NaN for both without examples. Raises ValueError for lengths that differ and for values that
     are not labels, i.e. whole numbers from 0 to num_labels - 1.
     """
+    from toolkit.stats import macro_f1
+
     references, predicted = _checked(labels, predictions, num_labels)
     return {
         "accuracy": accuracy(references, predicted),
@@ -48,6 +50,8 @@ def per_class_metrics(
     `support` counts the examples of that label, `predicted` the examples given that label. What is
     undefined (no example, or none predicted) is 0. Raises as `classification_metrics`.
     """
+    from sklearn.metrics import precision_recall_fscore_support
+
     num_labels = len(label_names)
     references, predicted = _checked(labels, predictions, num_labels)
     given = np.bincount(predicted, minlength=num_labels)
@@ -88,14 +92,17 @@ def describe_metrics(
     predictions: ArrayLike,
     num_labels: int,
     seed: int = 0,
-    draws: int = stats.BOOTSTRAP_DRAWS,
+    draws: int | None = None,
 ) -> dict[str, dict[str, Any]]:
     """The metrics as a run's summary holds them: value, n, interval, interval_method, signature.
 
-    `seed` and `draws` are those of the bootstrap behind the interval of macro F1. The signature
-    names everything the value depends on; two numbers may be compared when theirs are equal. Value
-    and interval are None without examples. Raises as `classification_metrics`.
+    `seed` and `draws` (None: 10,000) are those of the bootstrap behind the interval of macro F1.
+    The signature names everything the value depends on; two numbers may be compared when theirs are
+    equal. Value and interval are None without examples. Raises as `classification_metrics`.
     """
+    from toolkit import stats
+
+    draws = stats.BOOTSTRAP_DRAWS if draws is None else draws
     references, predicted = _checked(labels, predictions, num_labels)
     values = classification_metrics(references, predicted, num_labels)
     n = len(references)
@@ -128,7 +135,7 @@ def describe_metrics(
 
 def _signature(name: str, n: int, num_labels: int) -> str:
     average = "|average:macro over all labels|zero division:0" if name == "macro_f1" else ""
-    return f"{name}|n:{n}|labels:{num_labels}{average}|scikit-learn:{sklearn.__version__}"
+    return f"{name}|n:{n}|labels:{num_labels}{average}|scikit-learn:{version('scikit-learn')}"
 
 
 def _checked(

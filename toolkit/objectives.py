@@ -133,15 +133,15 @@ class Pretraining:
     def _masked(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
         """Logits of the masked tokens [masked, vocabulary], and of the pairs [batch, 2]."""
         asked = batch["labels"] != IGNORED
-        if takes_logits_at(model):
+        if takes(model, "logits_at"):
             output = model(**model_inputs(batch), logits_at=asked)
             return output.prediction_logits, output.seq_relationship_logits
         output = model(**model_inputs(batch))
         return output.prediction_logits[asked], output.seq_relationship_logits
 
 
-def takes_logits_at(model: nn.Module) -> bool:
-    """Whether a model computes the logits of chosen places only (ours do), under any wrapper."""
+def takes(model: nn.Module, argument: str) -> bool:
+    """Whether a model's `forward` knows an argument that only ours have, under any wrapper."""
     inner: Any = getattr(model, "module", model)  # of a model on several processes
     inner = inner.get_base_model() if hasattr(inner, "get_base_model") else inner  # of an adapter
-    return "logits_at" in inspect.signature(inner.forward).parameters
+    return argument in inspect.signature(inner.forward).parameters

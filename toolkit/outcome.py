@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
-from matplotlib.figure import Figure
 from rich.table import Table
 
 from toolkit.batching import Collate
@@ -23,9 +22,11 @@ from toolkit.evaluation import Outputs
 from toolkit.metrics import describe_metrics
 from toolkit.modeling import count_parameters
 from toolkit.objectives import Objective
-from toolkit.plots import save_figure, training_curves
 from toolkit.run import METRICS, Run, describe_run
 from toolkit.run_predictions import predict_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SPLITS = ("validation", "test")
 
@@ -199,6 +200,8 @@ def draw_training(run: Run[Any], best_step: int | None, metric: str = "accuracy"
     Args:
         metric: validation metric to show below the loss.
     """
+    from toolkit.plots import save_figure
+
     figure = logged_curves(run.directory / METRICS, best_step, metric)
     if figure is not None:
         save_figure(figure, run.directory / "plots" / "training.svg")
@@ -206,6 +209,8 @@ def draw_training(run: Run[Any], best_step: int | None, metric: str = "accuracy"
 
 def logged_curves(log: Path, best_step: int | None, metric: str) -> Figure | None:
     """Loss and a validation metric as a ``metrics.jsonl`` has them; None where no step was."""
+    from toolkit.plots import training_curves
+
     lines = log.read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines]
     loss = [(event["step"], event["loss"]) for event in events if "loss" in event]

@@ -8,6 +8,8 @@ from typing import Any
 from torch import Tensor
 from transformers import GenerationConfig, GenerationMixin
 
+from scratch_models.hub.preallocated_cache import with_room
+
 
 class LimitedPositionsGenerationMixin(GenerationMixin):
     """transformers' `generate()`, stopping where the positions of a decoder end.
@@ -53,6 +55,10 @@ class LimitedPositionsGenerationMixin(GenerationMixin):
             )
             generation_config.max_length -= asked - most
             max_cache_length = most - 1
-        return super()._prepare_cache_for_generation(
+        super()._prepare_cache_for_generation(
             generation_config, model_kwargs, generation_mode, batch_size, max_cache_length
         )
+        cache = model_kwargs.get("cache")
+        # A cache that the caller brought is the caller's.
+        if cache is not None and not getattr(cache, "_is_user_defined", False):
+            model_kwargs["cache"] = with_room(cache, self.config, max_cache_length)

@@ -226,7 +226,7 @@ TINY = {
     ),
 }  # fmt: skip
 SHAPE = {"cifar10": "vit", "image_classification": "vit"}
-DEFAULT = ("translation", "question_answering")
+DEFAULT = ("question_answering",)
 """The others take as long and show the same of other recipes: they are marked slow."""
 
 

@@ -110,6 +110,7 @@ def test_digits_are_learned_by_both_and_compared(
         assert best["score"] == pytest.approx(max(table["probabilities"][0]), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed_with_every_augmentation(
     run_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

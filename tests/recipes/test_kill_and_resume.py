@@ -178,6 +178,7 @@ def test_a_killed_classic_baseline_resumes_too(
     assert ours["test"] == theirs["test"]
 
 
+@pytest.mark.slow
 def test_killed_lora_resumes_to_the_same_adapter(
     start_process: Start, tmp_path: Path, arguments: tuple[object, ...]
 ) -> None:

@@ -159,6 +159,7 @@ def test_pretrained_models_take_every_method(
     AutoModelForQuestionAnswering.from_pretrained(run / "model")
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_the_demo(run_recipe: Recipe, tmp_path: Path) -> None:
     finished = run_recipe("question_answering", "--preset", "demo", "--dry-run")
     assert finished.status == 0, finished.err

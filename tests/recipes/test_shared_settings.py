@@ -123,6 +123,7 @@ def test_dora_is_a_method(
     assert json.loads((run / "summary.json").read_text())["model"]["method"] == "dora"
 
 
+@pytest.mark.slow
 def test_smoothed_labels_are_recorded_and_make_answers_less_certain(
     run_recipe: Recipe, tiny_bert: Path, reviews: Path, tmp_path: Path
 ) -> None:

@@ -279,6 +279,7 @@ def test_every_setting_changes_what_it_says(
 # What it is for
 
 
+@pytest.mark.slow
 def test_the_demo_reduced(run_recipe: Recipe, tmp_path: Path) -> None:
     """2,000 of its 4,000 reviews, 3 epochs of 4: guessing gives 50 %."""
     finished = run_recipe(

@@ -39,6 +39,7 @@ def write_dates(folder: Path, count: int) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_unseen_dates_are_translated_exactly_and_the_model_is_huggingfaces(
     run_recipe: Recipe, use_run: Callable[..., str], tmp_path: Path
 ) -> None:

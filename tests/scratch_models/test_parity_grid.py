@@ -61,7 +61,13 @@ def attentions(model_type: str, head: str) -> list[str]:
 @pytest.mark.parametrize(
     ("model_type", "head", "attn"),
     [
-        (model_type, head, attn)
+        # HuggingFace's eager attention, too, for one head of every architecture.
+        pytest.param(
+            model_type,
+            head,
+            attn,
+            marks=() if attn != "eager" or head == "model" else pytest.mark.slow,
+        )
         for model_type, head in HEADS
         for attn in attentions(model_type, head)
     ],

@@ -143,6 +143,7 @@ def test_tensorboard_holds_what_metrics_jsonl_holds_and_changes_nothing(
     assert logs[0] == logs[1]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_goes_on_in_the_same_folder(
     recipe: Callable[..., Path],
     tmp_path: Path,

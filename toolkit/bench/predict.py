@@ -6,46 +6,82 @@ seed): speed does not depend on them, and wide ones spread the probabilities, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
 
-from toolkit.bench import BenchSettings, ResultsDiffer
-from toolkit.bench.interleaved import run_once, time_in_turn
-from toolkit.bench.record import BenchResult
+from toolkit.bench.agreement import agree
+from toolkit.bench.case import Case, Program, Side
+from toolkit.bench.settings import BenchSettings
 from toolkit.console import notify
+from toolkit.data.tokenization import length_limit
 from toolkit.demo.chinese_bert import NAME as MODEL
 from toolkit.demo.reviews import NAME as REVIEWS
 from toolkit.demo.reviews import read_reviews
-from toolkit.modeling import load_pretrained, load_tokenizer
+from toolkit.modeling import load_pretrained, load_tokenizer, read_config
 from toolkit.prediction import Predictor, open_model
-from toolkit.prediction.batches import sorted_batches
-from toolkit.progress import progress_bar
+from toolkit.prediction.batches import CPU_TOKENS, BatchLimits
 
 OURS, PIPELINE, SORTED = "toolkit predict", "pipeline", "pipeline, sorted"
 PIPELINE_BATCH = 32
 TOLERANCE = 1e-5
 """Largest difference of a probability."""
 LABELS = ["negative", "positive"]
+NO_LIMIT = 1 << 30
 
 Probabilities = list[list[float]]
 
 
-def measure(settings: BenchSettings) -> BenchResult:
-    """Compare the probabilities, then time.
+def cases(settings: BenchSettings) -> list[Case]:
+    """One.
 
     Raises:
-        ResultsDiffer: a probability differs by more than the tolerance.
         UserError: model or reviews are not at hand.
     """
-    texts = some_reviews(10_000 if settings.full else 600)
-    with TemporaryDirectory(prefix="toolkit-bench-") as name:
-        write_classifier(Path(name))
-        return compare_speed(Path(name), texts, settings.rounds)
+    return [case_of(some_reviews(10_000 if settings.full else 600), MODEL)]
+
+
+def case_of(texts: Sequence[str], model: str) -> Case:
+    """As `cases`, for any texts and the folder or name of any BERT."""
+    tokenizer = load_tokenizer(model)
+    limit = length_limit(NO_LIMIT, tokenizer, read_config(model))
+    lengths = _lengths(tokenizer, limit, texts)
+    order = np.argsort(-lengths, kind="stable")
+    limits = BatchLimits()
+    real = int(lengths.sum())
+
+    def sorted_pipeline(folder: Path) -> Program:
+        classify = _pipeline(folder, limit)
+        places = np.argsort(order, kind="stable")
+
+        def run() -> Probabilities:
+            found = classify([texts[row] for row in order])
+            return [found[place] for place in places]
+
+        return run
+
+    return Case(
+        name="predict",
+        task=f"{len(texts):,} texts of {REVIEWS}; at most {limits.rows} of them or "
+        f"{CPU_TOKENS:,} tokens at once, the pipeline {PIPELINE_BATCH} texts",
+        sides={
+            PIPELINE: Side(
+                lambda folder: partial(_pipeline(folder, limit), texts),
+                _padded(lengths, range(len(texts)), PIPELINE_BATCH),
+            ),
+            SORTED: Side(sorted_pipeline, _padded(lengths, order, PIPELINE_BATCH)),
+            OURS: Side(lambda folder: partial(_ours, open_model(str(folder)), texts), real),
+        },
+        ours=OURS,
+        prepare=partial(write_classifier, model=model),
+        check=lambda results, _: check_agreement(results),
+        rows=len(texts),
+        units=real,
+    )
 
 
 def some_reviews(count: int) -> list[str]:
@@ -73,73 +109,19 @@ def write_classifier(folder: Path, model: str = MODEL) -> None:
     load_tokenizer(model).save_pretrained(folder)
 
 
-def compare_speed(folder: Path, texts: Sequence[str], rounds: int) -> BenchResult:
-    """As `measure`, for any folder of a classifier and any texts."""
-    ours: Any = open_model(str(folder))
-    lengths = _lengths(ours, texts)
-    order = np.argsort(-lengths, kind="stable")
-    theirs = _pipeline(folder, ours)
-    contenders: dict[str, Callable[[], Probabilities]] = {
-        PIPELINE: lambda: theirs(texts),
-        SORTED: lambda: theirs([texts[row] for row in order]),
-        OURS: lambda: _ours(ours, texts),
-    }
-    notify("comparing the results ...")
-    results = run_once(contenders)
-    by_row = [results[SORTED][place] for place in np.argsort(order, kind="stable")]
-    agreement = check_agreement({**results, SORTED: by_row})
-    with progress_bar("measuring", rounds * len(contenders)) as display:
-        seconds = time_in_turn(contenders, rounds, display.advance)
-    limits = ours.limits
-    tokens = limits.on(next(ours.model.parameters()).device)
-    return BenchResult(
-        "predict",
-        f"{len(texts):,} texts of {REVIEWS}; at most {limits.rows} of them or "
-        f"{tokens:,} tokens at once, the pipeline {PIPELINE_BATCH} texts",
-        OURS,
-        seconds,
-        rows=len(texts),
-        real_tokens=int(lengths.sum()),
-        padded_tokens={
-            PIPELINE: _padded(lengths, range(len(texts)), PIPELINE_BATCH),
-            SORTED: _padded(lengths, order, PIPELINE_BATCH),
-            OURS: sum(
-                len(rows) * int(lengths[rows].max())
-                for rows in sorted_batches(lengths, limits.rows, tokens)
-            ),
-        },
-        agreement=agreement,
-    )
-
-
-def check_agreement(results: dict[str, Probabilities]) -> dict[str, Any]:
-    """The largest difference between ours and the others' probabilities, row by row.
+def check_agreement(results: Mapping[str, Probabilities]) -> dict[str, Any]:
+    """`agree`, and how many rows have another label.
 
     With differences within the tolerance a label can differ only where its two best probabilities
-    are as close to each other; how many do is counted.
+    are as close to each other.
 
     Raises:
         ResultsDiffer: says where and by how much.
     """
-    own = np.array(results[OURS])
-    largest, others = 0.0, 0
-    for name in (PIPELINE, SORTED):
-        other = np.array(results[name])
-        differences = np.abs(own - other).max(-1)
-        row = int(differences.argmax())
-        largest = max(largest, float(differences[row]))
-        if not differences[row] <= TOLERANCE:
-            raise ResultsDiffer(
-                f"{OURS} and {name} differ by {differences[row]:.2g} in a probability of row "
-                f"{row + 1}, where {TOLERANCE:g} is allowed: no ratio of speeds is given."
-            )
-        others += int((own.argmax(-1) != other.argmax(-1)).sum())
-    return {
-        "compared": "probabilities of all rows",
-        "largest_difference": largest,
-        "other_labels": others,
-        "tolerance": TOLERANCE,
-    }
+    found = agree(results, OURS, "probabilities of all rows", TOLERANCE)
+    labels = {name: np.array(rows).argmax(-1) for name, rows in results.items()}
+    others = sum(int((labels[name] != labels[OURS]).sum()) for name in (PIPELINE, SORTED))
+    return {**found, "other_labels": others}
 
 
 def _ours(predictor: Predictor, texts: Sequence[str]) -> Probabilities:
@@ -147,7 +129,7 @@ def _ours(predictor: Predictor, texts: Sequence[str]) -> Probabilities:
     return [list(answer["probabilities"].values()) for answer in answers]
 
 
-def _pipeline(folder: Path, ours: Any) -> Callable[[Sequence[str]], Probabilities]:
+def _pipeline(folder: Path, limit: int) -> Callable[[Sequence[str]], Probabilities]:
     """transformers' own class in its own pipeline, on the same device, cut at the same length."""
     from transformers import AutoModelForSequenceClassification, pipeline
 
@@ -157,12 +139,12 @@ def _pipeline(folder: Path, ours: Any) -> Callable[[Sequence[str]], Probabilitie
         "text-classification",
         model=model,
         tokenizer=tokenizer,
-        device=next(ours.model.parameters()).device,
+        device="cuda" if torch.cuda.is_available() else "cpu",
         batch_size=PIPELINE_BATCH,
     )
 
     def run(texts: Sequence[str]) -> Probabilities:
-        found = classify(list(texts), top_k=None, truncation=True, max_length=ours.limit)
+        found = classify(list(texts), top_k=None, truncation=True, max_length=limit)
         return [
             [one["score"] for one in sorted(row, key=lambda one: LABELS.index(one["label"]))]
             for row in found
@@ -171,9 +153,9 @@ def _pipeline(folder: Path, ours: Any) -> Callable[[Sequence[str]], Probabilitie
     return run
 
 
-def _lengths(predictor: Any, texts: Sequence[str]) -> np.ndarray:
+def _lengths(tokenizer: Any, limit: int, texts: Sequence[str]) -> np.ndarray:
     """Tokens of every text as both sides read it."""
-    encoded = predictor.tokenizer(list(texts), truncation=True, max_length=predictor.limit)
+    encoded = tokenizer(list(texts), truncation=True, max_length=limit)
     return np.array([len(ids) for ids in encoded["input_ids"]])
 
 

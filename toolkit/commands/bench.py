@@ -12,7 +12,7 @@ from toolkit.json_values import check_writable, write_json
 HELP = (
     "Measure speed against HuggingFace: both in one process, in turn, medians over rounds. The "
     "results are compared first; where they differ no ratio is given and the status is 1. "
-    "toolkit bench predict --rounds 5 --threads 2"
+    "toolkit bench bert-train gpt2-generate --threads 2"
 )
 
 
@@ -23,13 +23,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "names", nargs="*", metavar="NAME", help=f"benchmarks (default: all). {listed}"
     )
     parser.add_argument(
-        "--rounds", type=int, default=5, metavar="N", help="timed runs of each side (default: 5)"
+        "--rounds", type=int, default=3, metavar="N", help="timed runs of each side (default: 3)"
     )
     parser.add_argument(
-        "--full", action="store_true", help="the large size: for predict 10,000 texts, not 600"
-    )
+        "--full", action="store_true",
+        help="the large sizes: all 12 layers, more batches; about an hour on 2 cores",
+    )  # fmt: skip
     parser.add_argument(
         "--threads", type=int, metavar="N", help="of the CPU (default: PyTorch's choice)"
+    )
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), default="cpu", help="where (default: cpu)"
+    )
+    parser.add_argument(
+        "--precision", choices=("fp32", "bf16"), default="fp32",
+        help="bf16: autocast on both sides; results may then differ by 0.1 (default: fp32)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-memory", action="store_true",
+        help="leave out peak memory, which is measured in processes of their own",
+    )  # fmt: skip
+    parser.add_argument(
+        "--output", metavar="FOLDER", help="also write a report there, with a chart"
     )
     parser.add_argument(
         "--json", metavar="FILE", help="also write everything as JSON; -: only that"
@@ -51,36 +66,34 @@ def run(args: argparse.Namespace) -> int:
         if number is not None and number < 1:
             raise UserError(f"--{flag} {number}: expected at least 1.")
     check_writable(args.json)
+    if args.threads is not None:  # read by the tokenizers when they start
+        os.environ["RAYON_NUM_THREADS"] = str(args.threads)
     return _measure(args)
 
 
 def _measure(args: argparse.Namespace) -> int:
-    if args.threads is not None:  # read by the tokenizers when they start
-        os.environ["RAYON_NUM_THREADS"] = str(args.threads)
-    import importlib
-
     import torch
     from transformers.utils import logging
 
-    from toolkit.bench import BenchSettings, ResultsDiffer
-    from toolkit.console import console, fail
+    from toolkit.bench import BenchSettings
+    from toolkit.bench.suite import measure_all
+    from toolkit.console import console
 
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda: PyTorch sees no GPU here. Leave it out, or use cpu.")
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     if args.threads is not None:
         torch.set_num_threads(args.threads)
-    settings, found, status = BenchSettings(args.rounds, args.full), [], 0
-    for name in args.names or BENCHMARKS:
-        try:
-            result = importlib.import_module(f"toolkit.bench.{name}").measure(settings)
-        except ResultsDiffer as difference:
-            fail(str(difference))
-            found.append({"benchmark": name, "error": str(difference)})
-            status = 1
-            continue
-        found.append(result.to_dict())
-        if args.json != "-":
-            console.print(result.table())
+    settings = BenchSettings(
+        args.rounds, args.full, args.device, args.precision, not args.no_memory
+    )
+    found = measure_all(args.names or list(BENCHMARKS), settings, quiet=args.json == "-")
     if args.json is not None:
-        write_json(found, args.json)
-    return status
+        write_json(found.to_list(), args.json)
+    if args.output is not None and found.results:
+        from toolkit.bench.report import write_report
+
+        written = write_report(found, args.output, settings)
+        console.print(f"report: {written}", style="dim") if args.json != "-" else None
+    return 1 if found.problems else 0

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import BertConfig
 from transformers import initialization as init
-from transformers.activations import ACT2FN
 from transformers.modeling_outputs import (
     BaseModelOutputWithPooling,
     MaskedLMOutput,
@@ -27,6 +26,7 @@ from transformers.utils.generic import can_return_tuple
 from transformers.utils.output_capturing import capture_outputs
 
 from scratch_models.hub.base import ScratchPreTrainedModel
+from scratch_models.layers.activations import activation
 from scratch_models.layers.attention import MultiHeadAttention
 from scratch_models.layers.embeddings import TokenPositionSegmentEmbeddings
 from scratch_models.layers.feed_forward import FeedForward
@@ -66,7 +66,7 @@ def build_layer(config: BertConfig) -> EncoderLayer:
         ),
         attention_norm=build_norm(config),
         feed_forward=FeedForward(
-            config.hidden_size, config.intermediate_size, ACT2FN[config.hidden_act]
+            config.hidden_size, config.intermediate_size, activation(config.hidden_act)
         ),
         feed_forward_norm=build_norm(config),
         dropout=config.hidden_dropout_prob,
@@ -105,7 +105,7 @@ class MaskedLMHead(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-        self.activation = ACT2FN[config.hidden_act]
+        self.activation = activation(config.hidden_act)
         self.norm = build_norm(config)
         self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import Cache, DynamicCache, GPT2Config
 from transformers import initialization as init
-from transformers.activations import ACT2FN
 from transformers.modeling_outputs import (
     BaseModelOutputWithPast,
     CausalLMOutputWithPast,
@@ -34,6 +33,7 @@ from transformers.utils.output_capturing import capture_outputs
 
 from scratch_models.hub.base import ScratchPreTrainedModel
 from scratch_models.hub.generation import LimitedPositionsGenerationMixin
+from scratch_models.layers.activations import activation
 from scratch_models.layers.attention import attention_weights
 from scratch_models.layers.cached_attention import CausalSelfAttention
 from scratch_models.layers.feed_forward import FeedForward
@@ -42,6 +42,7 @@ from scratch_models.layers.packing import PackedSequences, take_packed
 from scratch_models.layers.places import at_places
 from scratch_models.layers.positions import LearnedPositions, check_length
 from scratch_models.layers.stack import EncoderLayer, EncoderStack, pre_norm
+from scratch_models.layers.vocabulary_loss import next_token_loss
 from scratch_models.models.gpt2 import mapping  # noqa: F401  (registers the name table)
 
 renamed_cache = deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
@@ -90,7 +91,7 @@ def build_layer(config: GPT2Config, layer_index: int) -> EncoderLayer:
         ),
         attention_norm=build_norm(config),
         feed_forward=FeedForward(
-            config.hidden_size, inner_size(config), ACT2FN[config.activation_function]
+            config.hidden_size, inner_size(config), activation(config.activation_function)
         ),
         feed_forward_norm=build_norm(config),
         dropout=config.resid_pdrop,
@@ -328,6 +329,7 @@ class ScratchGPT2LMHeadModel(ScratchGPT2PreTrainedModel, LimitedPositionsGenerat
         use_cache: bool | None = None,
         logits_to_keep: int | Tensor = 0,
         logits_at: Tensor | None = None,
+        loss_only: bool = False,
         **kwargs: Any,
     ) -> CausalLMOutputWithPast:
         """Arguments as `ScratchGPT2Model`, and:
@@ -339,6 +341,7 @@ class ScratchGPT2LMHeadModel(ScratchGPT2PreTrainedModel, LimitedPositionsGenerat
                 those of an index tensor.
             logits_at: [batch, length], true where logits are wanted: those of the places wanted are
                 returned, row by row [places, vocab_size]. Not together with labels.
+            loss_only: with labels: return no logits, and never hold all of them at once.
             **kwargs: also for the loss (`num_items_in_batch`: divide the sum by that).
 
         Returns:
@@ -355,6 +358,14 @@ class ScratchGPT2LMHeadModel(ScratchGPT2PreTrainedModel, LimitedPositionsGenerat
             return_dict=True,
             **kwargs,
         )
+        if loss_only and labels is not None:
+            count = kwargs.get("num_items_in_batch")
+            return CausalLMOutputWithPast(
+                loss=next_token_loss(outputs.last_hidden_state, self.lm_head, labels, count),
+                cache=outputs.cache,
+                hidden_states=outputs.hidden_states,
+                attentions=outputs.attentions,
+            )
         if logits_at is not None:
             if labels is not None:
                 raise ValueError("pass labels or logits_at: the loss shifts labels by one place.")

@@ -13,7 +13,6 @@ from transformers import (
     EncoderDecoderCache,
     MarianConfig,
 )
-from transformers.activations import ACT2FN
 from transformers.modeling_outputs import (
     BaseModelOutput,
     BaseModelOutputWithPastAndCrossAttentions,
@@ -23,6 +22,7 @@ from transformers.utils.generic import merge_with_config_defaults
 from transformers.utils.output_capturing import capture_outputs
 
 from scratch_models.hub.base import ScratchPreTrainedModel
+from scratch_models.layers.activations import activation
 from scratch_models.layers.attention import MultiHeadAttention
 from scratch_models.layers.cached_attention import CausalSelfAttention, CrossAttention
 from scratch_models.layers.feed_forward import FeedForward
@@ -108,10 +108,10 @@ def build_attention(
 
 def build_feed_forward(config: MarianConfig, inner_size: int) -> FeedForward:
     """The position-wise network (§3.3), with dropout after the activation too."""
-    activation = nn.Sequential(
-        ACT2FN[config.activation_function], nn.Dropout(config.activation_dropout)
+    with_dropout = nn.Sequential(
+        activation(config.activation_function), nn.Dropout(config.activation_dropout)
     )
-    return FeedForward(config.d_model, inner_size, activation)
+    return FeedForward(config.d_model, inner_size, with_dropout)
 
 
 def build_encoder_layer(config: MarianConfig) -> EncoderLayer:

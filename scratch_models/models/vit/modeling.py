@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 from transformers import ViTConfig
 from transformers import initialization as init
-from transformers.activations import ACT2FN
 from transformers.modeling_outputs import BaseModelOutputWithPooling, ImageClassifierOutput
 from transformers.utils.generic import can_return_tuple
 from transformers.utils.output_capturing import capture_outputs
 
 from scratch_models.hub.base import ScratchPreTrainedModel
+from scratch_models.layers.activations import activation
 from scratch_models.layers.attention import MultiHeadAttention
 from scratch_models.layers.feed_forward import FeedForward
 from scratch_models.layers.masks import bidirectional_mask
@@ -59,7 +59,7 @@ def build_layer(config: ViTConfig) -> EncoderLayer:
         ),
         attention_norm=build_norm(config),
         feed_forward=FeedForward(
-            config.hidden_size, config.intermediate_size, ACT2FN[config.hidden_act]
+            config.hidden_size, config.intermediate_size, activation(config.hidden_act)
         ),
         feed_forward_norm=build_norm(config),
         dropout=config.hidden_dropout_prob,
@@ -70,7 +70,7 @@ def build_layer(config: ViTConfig) -> EncoderLayer:
 def build_pooler(config: ViTConfig) -> ClassTokenPooler:
     """The pooler with the size and activation of the config."""
     size = config.pooler_output_size or config.hidden_size
-    return ClassTokenPooler(config.hidden_size, size, ACT2FN[config.pooler_act])
+    return ClassTokenPooler(config.hidden_size, size, activation(config.pooler_act))
 
 
 class ClassTokenPooler(nn.Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,8 +17,9 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 import toolkit.bench.predict as bench_predict
 import toolkit.cli
-from toolkit.bench import ResultsDiffer
+from toolkit.bench import BenchSettings, ResultsDiffer
 from toolkit.bench.interleaved import ratios, time_in_turn
+from toolkit.bench.runner import measure
 
 OURS, PIPELINE, SORTED = bench_predict.OURS, bench_predict.PIPELINE, bench_predict.SORTED
 
@@ -65,16 +67,17 @@ def test_a_ratio_is_taken_round_by_round() -> None:
 
 def test_both_sides_read_the_same_and_say_the_same(folder: Path) -> None:
     rows = texts()
-    result = bench_predict.compare_speed(folder, rows, rounds=2)
+    case = bench_predict.case_of(rows, str(folder.parent / "body"))
+    result = measure(case, "predict", 0, BenchSettings(rounds=2, memory=False))
     assert 0 < result.agreement["largest_difference"] < 1e-5
     tokenizer = AutoTokenizer.from_pretrained(folder)
     lengths = [min(len(tokenizer(text)["input_ids"]), 32) for text in rows]
-    assert result.real_tokens == sum(lengths)
+    assert result.units == sum(lengths)
     by_hand = sum(len(b) * max(b) for b in (lengths[:32], lengths[32:64], lengths[64:]))
-    assert result.padded_tokens[PIPELINE] == by_hand
+    assert result.positions[PIPELINE] == by_hand
     lengths.sort(reverse=True)
-    assert result.padded_tokens[SORTED] == 32 * lengths[0] + 32 * lengths[32] + 6 * lengths[64]
-    assert result.padded_tokens[OURS] == 64 * lengths[0] + 6 * lengths[64]  # 2,048 tokens
+    assert result.positions[SORTED] == 32 * lengths[0] + 32 * lengths[32] + 6 * lengths[64]
+    assert result.positions[OURS] == sum(lengths)
     assert {name: len(times) for name, times in result.seconds.items()} == {
         PIPELINE: 2, SORTED: 2, OURS: 2,
     }  # fmt: skip
@@ -102,7 +105,7 @@ def test_results_that_differ_have_no_ratio() -> None:
     found = bench_predict.check_agreement({OURS: even, PIPELINE: even, SORTED: odd})
     assert found["other_labels"] == 1
     for wrong in ([[0.2, 0.8], [0.60002, 0.39998]], [[0.2, 0.8], [np.nan, np.nan]]):
-        with pytest.raises(ResultsDiffer, match="in a probability of row 2"):
+        with pytest.raises(ResultsDiffer, match=r"in number [34] of 4 \(probabilities"):
             bench_predict.check_agreement({OURS: own, PIPELINE: own, SORTED: wrong})
 
 
@@ -115,10 +118,7 @@ def status_of(*argv: str) -> int:
 @pytest.fixture
 def no_demo(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tiny model and short texts in place of the demo's."""
-    write = bench_predict.write_classifier
-    monkeypatch.setattr(
-        bench_predict, "write_classifier", lambda f: write(f, str(folder.parent / "body"))
-    )
+    monkeypatch.setattr(bench_predict, "MODEL", str(folder.parent / "body"))
     monkeypatch.setattr(bench_predict, "some_reviews", lambda count: texts(count // 10))
 
 
@@ -126,7 +126,8 @@ def no_demo(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "bench.json"
     threads = torch.get_num_threads()
-    assert status_of("bench", "predict", "--rounds", "1", "--json", str(file)) == 0
+    argv = ("bench", "predict", "--rounds", "1", "--no-memory", "--json", str(file))
+    assert status_of(*argv) == 0
     shown = capsys.readouterr()
     assert OURS in shown.out
     [found] = json.loads(file.read_text(encoding="utf-8"))
@@ -155,28 +156,20 @@ def test_a_difference_ends_with_status_1(
     shown = capsys.readouterr()
     assert "no ratio of speeds is given" in shown.err.replace("\n", " ")
     [found] = json.loads(shown.out)
-    assert "row 4" in found["error"]
+    assert re.search("number [78] of 120", found["error"])
     assert "contenders" not in found
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("predic",), "Did you mean predict?"),
+        (("predic",), "Did you mean predict or"),
         (("--rounds", "0"), "--rounds 0"),
         (("--threads", "-1"), "--threads -1"),
         (("--json", "no/such/file.json"), "--json no/such/file.json"),
+        (("--device", "cuda"), "--device cuda: PyTorch sees no GPU"),
     ],
 )
 def test_mistakes(argv: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert status_of("bench", *argv) == 2
     assert message in capsys.readouterr().err
-
-
-def test_every_benchmark_can_be_measured() -> None:
-    import importlib
-
-    from toolkit.bench import BENCHMARKS
-
-    for name in BENCHMARKS:
-        assert callable(importlib.import_module(f"toolkit.bench.{name}").measure)

@@ -131,6 +131,7 @@ def test_no_source_is_on_both_sides(write: Write, capsys: pytest.CaptureFixture[
     assert kept.summary["held_out_sources_left_in_training"]["test"] == 1
 
 
+@pytest.mark.slow
 def test_demo_dates_never_train_on_a_test_source() -> None:
     data = TranslationDataConfig().load_data()
     assert [len(data.validation), len(data.test)] == [1000, 2000]

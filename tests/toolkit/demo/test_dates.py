@@ -74,6 +74,7 @@ def test_measures_and_numbers_by_hand(chinese: DatePairs) -> None:
         assert source == target  # both write 1,234.5
 
 
+@pytest.mark.slow
 def test_german_and_french() -> None:
     german, french = read_dates("de"), read_dates("fr")
     number = re.compile(r"\d{1,3}(,\d{3})*(\.\d+)?")

@@ -14,7 +14,7 @@ from toolkit.sharing.fresh_process import SharingError, check_shareable
 from toolkit.sharing.shareable import write_shareable
 
 
-@pytest.mark.parametrize("run", ["lstm_run", "frozen_run"])
+@pytest.mark.parametrize("run", ["lstm_run", pytest.param("frozen_run", marks=pytest.mark.slow)])
 def test_source_in_the_folder_is_loaded(
     run: str, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,6 +63,7 @@ def test_a_lost_label_name_is_found(bert_run: Path, tmp_path: Path) -> None:
         check_shareable(shared, bert_run)
 
 
+@pytest.mark.slow
 def test_a_lost_tokenizer_is_found(bert_run: Path, tmp_path: Path) -> None:
     shared = write_shareable(bert_run, tmp_path / "shared")
     (shared.folder / "tokenizer.json").unlink()

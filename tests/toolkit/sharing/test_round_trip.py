@@ -75,6 +75,7 @@ def logits_of(folder: Path) -> torch.Tensor:
     return logits
 
 
+@pytest.mark.slow
 def test_what_was_pushed_loads_from_there(
     hub: Any,
     copied_model: None,

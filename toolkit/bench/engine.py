@@ -1,0 +1,180 @@
+"""The training loop around a small model, where the loop itself costs most.
+
+One epoch with one evaluation and one checkpoint; the bare loop has neither, nor logs, nor clipping:
+what is left of it when all that a training needs is taken away. The learning rate is 0, so that the
+mean loss of an epoch does not depend on the order of the rows, and can be compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from functools import partial
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from toolkit.batching import Rows, load_batches, plan_epoch
+from toolkit.bench.agreement import agree
+from toolkit.bench.bert import HUGGINGFACE, load_huggingface
+from toolkit.bench.case import Case, Program, Side
+from toolkit.bench.settings import BenchSettings
+from toolkit.bench.texts import review_lengths
+
+OURS, BARE = "toolkit engine", "bare loop"
+LONGEST, BATCH, VALIDATION = 48, 16, 64
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+GOAL = 1.0
+"""At least as fast as the Trainer."""
+
+
+def cases(settings: BenchSettings) -> list[Case]:
+    """One."""
+    rows = 4096 if settings.full else 1024
+    lengths = review_lengths(rows + VALIDATION).clip(max=LONGEST)
+    data = SimpleNamespace(
+        train=make_rows(lengths[:rows], 0), validation=make_rows(lengths[rows:], 1)
+    )
+    padded = sum(int(lengths[b].max()) * len(b) for b in plan_epoch(rows, BATCH, 0, 0))
+    sides = {HUGGINGFACE: with_trainer, BARE: with_bare_loop, OURS: with_engine}
+    return [
+        Case(
+            name="engine",
+            task=f"a BERT of 2 layers, width 64; an epoch of {rows // BATCH} steps of {BATCH} "
+            f"texts, {VALIDATION} to evaluate, one checkpoint",
+            sides={
+                name: Side(partial(build, data=data, settings=settings), padded)
+                for name, build in sides.items()
+            },
+            ours=OURS,
+            prepare=write_small_bert,
+            check=lambda results, _: agree(results, OURS, "mean loss of the epoch", 1e-4),
+            rows=rows,
+            units=int(lengths[:rows].sum()),
+            goals={HUGGINGFACE: GOAL},
+            note="All three train transformers' class, in random order. The bare loop does not "
+            "evaluate, save, log or clip.",
+        )
+    ]
+
+
+def write_small_bert(folder: Path) -> None:
+    """Weights are the same every time."""
+    from transformers import BertConfig, BertForSequenceClassification
+
+    config = BertConfig(
+        vocab_size=1000, hidden_size=64, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=128, max_position_embeddings=LONGEST, **NO_DROPOUT,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        BertForSequenceClassification(config).save_pretrained(folder)
+
+
+def make_rows(lengths: Any, seed: int) -> Any:
+    """Random texts and labels."""
+    import datasets
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    return datasets.Dataset.from_dict(
+        {
+            "input_ids": [generator.integers(5, 1000, n).tolist() for n in lengths],
+            "label": generator.integers(0, 2, len(lengths)).tolist(),
+            "length": [int(n) for n in lengths],
+        }
+    )
+
+
+def collate(examples: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
+    """A padded batch."""
+    ids = [torch.tensor(row["input_ids"]) for row in examples]
+    padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
+    batch = {
+        "input_ids": padded,
+        "attention_mask": (padded != 0).long(),
+        "labels": torch.tensor([row["label"] for row in examples]),
+    }
+    if "index" in examples[0]:
+        batch["index"] = torch.tensor([row["index"] for row in examples])
+    return batch
+
+
+def with_bare_loop(folder: Path, data: Any, settings: BenchSettings) -> Program:
+    """Forward, backward, fused AdamW."""
+    model = load_huggingface(folder).train().to(settings.device)
+
+    def run() -> list[float]:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, fused=True)
+        rows = Rows(data.train)
+        losses = []
+        for batch in load_batches(rows, plan_epoch(len(rows), BATCH, 0, 0), collate):
+            batch.pop("index")
+            loss = model(**{k: v.to(settings.device) for k, v in batch.items()}).loss
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.detach())
+        return [float(torch.stack(losses).mean())]
+
+    return run
+
+
+def with_trainer(folder: Path, data: Any, settings: BenchSettings) -> Program:
+    """transformers' Trainer."""
+    from transformers import Trainer, TrainingArguments
+
+    numbers = count()
+
+    def run() -> list[float]:
+        arguments = TrainingArguments(
+            output_dir=str(folder / f"trainer-{next(numbers)}"),
+            per_device_train_batch_size=BATCH, per_device_eval_batch_size=BATCH,
+            num_train_epochs=1, learning_rate=0.0, lr_scheduler_type="constant",
+            optim="adamw_torch_fused", eval_strategy="epoch", save_strategy="epoch",
+            logging_steps=10, disable_tqdm=True, report_to="none",
+            use_cpu=settings.device == "cpu", remove_unused_columns=False,
+        )  # fmt: skip
+        trainer = Trainer(
+            model=load_huggingface(folder), args=arguments, train_dataset=data.train,
+            eval_dataset=data.validation, data_collator=collate,
+        )  # fmt: skip
+        with contextlib.redirect_stdout(io.StringIO()):
+            done = trainer.train()
+        return [float(done.training_loss)]
+
+    return run
+
+
+def with_engine(folder: Path, data: Any, settings: BenchSettings) -> Program:
+    """`toolkit.engine.fit`, as every recipe calls it."""
+    from toolkit.config import Invocation, RunConfig, TrainConfig
+    from toolkit.engine import fit
+    from toolkit.evaluation import ClassificationMetric
+    from toolkit.objectives import Classification
+    from toolkit.run import start_run
+
+    numbers = count()
+
+    def run() -> list[float]:
+        train = TrainConfig(
+            epochs=1, batch_size=BATCH, eval_batch_size=BATCH, learning_rate=0.0,
+            schedule="constant", warmup_ratio=0.0, group_by_length=False, log_every=1,
+        )  # fmt: skip
+        name = f"engine-{next(numbers)}"
+        config = RunConfig(train=train, output_dir=str(folder), run_id=name)
+        with contextlib.redirect_stderr(io.StringIO()):
+            started = start_run(Invocation(config, None), "bench")
+            fit(
+                started, load_huggingface(folder), data, objective=Classification(),
+                collate=collate, metric=ClassificationMetric(2),
+            )  # fmt: skip
+        lines = (started.directory / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        losses = [line["loss"] for line in map(json.loads, lines) if "loss" in line]
+        return [sum(losses) / len(losses)]
+
+    return run
