@@ -87,6 +87,17 @@ def matmul_rate(device: torch.device, dtype: torch.dtype) -> float:
             return best
 
 
+def read_rate(device: torch.device) -> float:
+    """Bytes/s at which 400 MB are read from memory, the best of five; 400 MB fit into no cache."""
+    values = torch.ones(100_000_000, device=device)
+    best = 0.0
+    for _ in range(5):
+        started = time.perf_counter()
+        float(values.sum())  # waits for a GPU, too
+        best = max(best, values.nbytes / (time.perf_counter() - started))
+    return best
+
+
 def _product_seconds(matrix: torch.Tensor) -> float:
     if matrix.is_cuda:
         torch.cuda.synchronize(matrix.device)

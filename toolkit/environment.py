@@ -52,6 +52,11 @@ def peak_memory_bytes() -> int:
     """Largest memory held so far: of the GPU where there is one, else resident, of this process."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated()
+    status = Path("/proc/self/status")
+    if status.is_file():  # Linux: ru_maxrss there is that of the starting process, where it is more
+        for line in status.read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
     import resource  # not on Windows
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -55,9 +55,27 @@ def packed_attention(
         [1, queries of all texts, heads, head_dim].
     """
     if query.is_cuda:
-        if dropout == 0.0 and _has_varlen_kernel(query.dtype, query.shape[-1]):
+        if dropout == 0.0 and has_varlen_kernel(query.dtype, query.shape[-1]):
             return varlen_attention(module, query, key, value, packed, scaling)
         return padded_inside(module, query, key, value, packed, scaling, dropout)
+    return loop_over_texts(
+        attention, module, query, key, value, packed,
+        scaling=scaling, dropout=dropout, needs_order=needs_order, **kwargs,
+    )  # fmt: skip
+
+
+def loop_over_texts(
+    attention: Attention,
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    packed: PackedSequences,
+    *,
+    needs_order: bool = False,
+    **kwargs: Any,
+) -> Tensor:
+    """One text after the other; arguments and result as `packed_attention`."""
     parts = []
     for q, k, v in zip(
         query.split(packed.queries, dim=2),
@@ -67,7 +85,7 @@ def packed_attention(
     ):
         if q.shape[2]:
             mask = to_score_mask(None, q, k, is_causal=True) if needs_order else None
-            found, _ = attention(module, q, k, v, mask, dropout=dropout, scaling=scaling, **kwargs)
+            found, _ = attention(module, q, k, v, mask, **kwargs)
             parts.append(found)
     if not parts:  # a batch of empty texts
         return query.transpose(1, 2)
@@ -91,8 +109,8 @@ def varlen_attention(
         query,
         key,
         value,
-        _boundaries(packed.queries, query.device),
-        _boundaries(packed.keys, query.device),
+        _boundaries(packed, packed.queries, query.device),
+        _boundaries(packed, packed.keys, query.device),
         max(packed.queries),
         max(packed.keys),
         scale=scaling,
@@ -112,7 +130,7 @@ def padded_inside(
 ) -> Tensor:
     """One padded SDPA for all texts; arguments and result as `packed_attention`."""
     query_places, key_places = (
-        _places(lengths, query.device) for lengths in (packed.queries, packed.keys)
+        _places(packed, lengths, query.device) for lengths in (packed.queries, packed.keys)
     )
     batch, longest = len(packed.keys), max(packed.keys, default=0)
     queries = max(packed.queries, default=0)
@@ -170,21 +188,31 @@ def _columns(packed: PackedSequences) -> list[Tensor]:
     return [places % packed.shape[1] for places in packed.places.cpu().split(packed.keys)]
 
 
-def _places(lengths: tuple[int, ...], device: torch.device) -> tuple[Tensor, Tensor]:
+def _places(
+    packed: PackedSequences, lengths: tuple[int, ...], device: torch.device
+) -> tuple[Tensor, Tensor]:
     """Row and column of every token where texts are padded on the right."""
-    counts = torch.tensor(lengths, device=device)
-    rows = torch.repeat_interleave(torch.arange(len(lengths), device=device), counts)
-    starts = (counts.cumsum(0) - counts)[rows]
-    return rows, torch.arange(len(rows), device=device) - starts
+
+    def find() -> tuple[Tensor, Tensor]:
+        counts = torch.tensor(lengths, device=device)
+        rows = torch.repeat_interleave(torch.arange(len(lengths), device=device), counts)
+        starts = (counts.cumsum(0) - counts)[rows]
+        return rows, torch.arange(len(rows), device=device) - starts
+
+    return packed.keep(("places", lengths, device), find)
 
 
-def _boundaries(lengths: tuple[int, ...], device: torch.device) -> Tensor:
-    ends = torch.tensor((0, *lengths), device=device).cumsum(0)
-    return ends.to(torch.int32)
+def _boundaries(packed: PackedSequences, lengths: tuple[int, ...], device: torch.device) -> Tensor:
+    """Where each text begins, and where the last one ends."""
+
+    def find() -> Tensor:
+        return torch.tensor((0, *lengths), device=device).cumsum(0).to(torch.int32)
+
+    return packed.keep(("boundaries", lengths, device), find)
 
 
 @functools.cache
-def _has_varlen_kernel(dtype: torch.dtype, head_dim: int) -> bool:
+def has_varlen_kernel(dtype: torch.dtype, head_dim: int) -> bool:
     """Whether this GPU and torch have the kernel; tried once, said once where it is missing."""
     if dtype not in (torch.float16, torch.bfloat16):
         return False

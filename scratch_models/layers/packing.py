@@ -7,10 +7,10 @@ can do without; only attention must know where one text ends and the next begins
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -23,6 +23,7 @@ Packing = Literal["auto", "off"]
 """``auto``: wherever a mask has padding and the same comes out; ``off``: never."""
 
 Output = TypeVar("Output", bound=ModelOutput)
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,17 @@ class PackedSequences:
     queries: tuple[int, ...]
     places: Tensor | None
     shape: tuple[int, int]
+    _kept: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def keep(self, name: Hashable, find: Callable[[], Kept]) -> Kept:
+        """What `find` gives, found once: every layer of a model asks for the same.
+
+        It lasts as long as the batch: a tensor made without gradients must not get into another.
+        """
+        if name not in self._kept:
+            self._kept[name] = find()
+        kept: Kept = self._kept[name]
+        return kept
 
     @classmethod
     def of_mask(cls, attention_mask: Tensor) -> PackedSequences:

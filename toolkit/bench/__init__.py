@@ -25,6 +25,7 @@ BENCHMARKS = {
     "gpt2-generate": "write with GPT-2, one text and eight at a time",
     "vit-predict": "classify images with ViT-B/16",
     "vit-train": "training steps of a small ViT for CIFAR-10",
+    "packed-attention": "attention alone over texts of different lengths, every way there is",
     "engine": "the training loop itself, against a bare loop and transformers' Trainer",
     "startup": "from the start of the process to the first step of training",
     "predict": "label Chinese reviews: toolkit predict against transformers' pipeline",

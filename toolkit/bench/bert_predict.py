@@ -26,7 +26,7 @@ GOALS = {"random batches": 3.2, "no padding": 1.25}
 
 def cases(settings: BenchSettings) -> list[Case]:
     """One for every way to make batches."""
-    count = 4 if settings.full else 2
+    count = 4 if settings.full else 1
     kinds = {
         "random batches": random_batches(count),
         "sorted batches": sorted_batches(count),
@@ -36,7 +36,7 @@ def cases(settings: BenchSettings) -> list[Case]:
 
 
 def _case(kind: str, lengths: Lengths, settings: BenchSettings) -> Case:
-    layers = 12 if settings.full else 6
+    layers = 12 if settings.full else 4
     real, padded = count_tokens(lengths)
     batches = make_batches(lengths)
 

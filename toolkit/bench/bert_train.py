@@ -22,6 +22,8 @@ from toolkit.bench.texts import (
 )
 
 GOALS = {"random batches": 2.7, "sorted batches": 1.3}
+COMPARED = 8
+"""Texts whose losses are compared."""
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
@@ -36,14 +38,15 @@ def _case(kind: str, lengths: Lengths, settings: BenchSettings) -> Case:
     layers = 12 if settings.full else 4
     real, padded = count_tokens(lengths)
     batches = make_batches(lengths)
+    few = make_batches([lengths[0][:COMPARED]])
     loaders: Mapping[str, Callable[..., Any]] = {HUGGINGFACE: load_huggingface, OURS: load_ours}
 
     def check(_: Any, folder: Path) -> dict[str, float | str]:
         losses = {
-            name: plain_descent(load(folder, **NO_DROPOUT), batches, settings)
+            name: plain_descent(load(folder, **NO_DROPOUT), few, settings)
             for name, load in loaders.items()
         }
-        what = "losses of gradient descent without dropout, before and after a step"
+        what = f"losses of {COMPARED} texts without dropout, before and after a step of descent"
         return agree(losses, OURS, what, TOLERANCES[settings.precision])
 
     def program(name: str, folder: Path) -> Program:

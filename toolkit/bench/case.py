@@ -41,6 +41,7 @@ class Case:
         units: real tokens (without padding), images or new tokens of one round.
         unit: what these are called.
         flops: of one round without padding, from the folder; None where nobody can say.
+        bytes_read: of weights in one round, where every step reads all of them for little work.
         goals: how many times as fast as a side, by its name, ours is meant to be.
         memory: sides whose peak memory is measured, each in a process of its own.
         memory_goal: the share of the first one's that ours may take.
@@ -57,6 +58,7 @@ class Case:
     units: int
     unit: str = "tokens"
     flops: Callable[[Path], int | None] = lambda _: None
+    bytes_read: int | None = None
     goals: Mapping[str, float] = field(default_factory=dict)
     memory: tuple[str, ...] = ()
     memory_goal: float | None = None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from toolkit.bench.agreement import TOLERANCES, agree
 from toolkit.bench.case import Case, Program, Side
@@ -20,94 +22,109 @@ from toolkit.bench.gpt2 import (
     write_gpt2,
 )
 from toolkit.bench.settings import BenchSettings
-from toolkit.bench.steps import Batches, count_flops, plain_descent, training
+from toolkit.bench.steps import count_flops, plain_descent, training
 from toolkit.bench.texts import review_lengths
 
-BLOCKS, BLOCK = 4, 512
-DOCUMENTS = 16
+BLOCKS, BLOCK, DOCUMENTS = 4, 512, 16
+"""Of the reference size; half as many by default."""
+COMPARED = 2
+"""Documents whose losses are compared."""
 GOAL, MEMORY_GOAL = 1.15, 0.9
 NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+LOADERS: Mapping[str, Callable[..., Any]] = {HUGGINGFACE: load_huggingface, OURS: load_ours}
+
+Batch = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What is trained on, in words and as a batch of either side."""
+
+    task: str
+    documents: list[Tensor]
+    batches: Mapping[str, Batch]
+    positions: Mapping[str, int]
 
 
 def cases(settings: BenchSettings) -> list[Case]:
     """Blocks, and documents."""
-    generator = torch.Generator().manual_seed(0)
-    blocks = torch.randint(0, END_OF_TEXT, (BLOCKS, BLOCK), generator=generator)
-    block_batch = {"input_ids": blocks, "labels": blocks}
-    lengths = review_lengths(DOCUMENTS) * 2
-    texts = [torch.randint(0, END_OF_TEXT, (int(n),), generator=generator) for n in lengths]
-    real, padded = int(lengths.sum()), int(lengths.max()) * DOCUMENTS
+    share = 1 if settings.full else 2
     return [
-        _case(
-            f"{BLOCKS} blocks", f"{BLOCKS} blocks of {BLOCK} tokens",
-            {HUGGINGFACE: [block_batch], OURS: [block_batch | {"loss_only": True}]},
-            {HUGGINGFACE: BLOCKS * BLOCK, OURS: BLOCKS * BLOCK}, BLOCKS, settings, GOAL,
-        ),
-        _case(
-            f"{DOCUMENTS} documents", f"{DOCUMENTS} documents, padded/real {padded / real:.2f}",
-            {HUGGINGFACE: [pad(texts)], OURS: [pack(texts) | {"loss_only": True}]},
-            {HUGGINGFACE: padded, OURS: real}, DOCUMENTS, settings, None,
-        ),
-    ]  # fmt: skip
+        _case("blocks", blocks(BLOCKS // share), settings, goal=True),
+        _case("documents", documents(DOCUMENTS // share), settings, goal=False),
+    ]
 
 
-def pad(texts: list[torch.Tensor]) -> dict[str, torch.Tensor]:
+def blocks(count: int) -> Texts:
+    """Rows of one length."""
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(0, END_OF_TEXT, (count, BLOCK), generator=generator)
+    batch = {"input_ids": ids, "labels": ids}
+    return Texts(
+        f"{count} blocks of {BLOCK} tokens", list(ids),
+        {HUGGINGFACE: batch, OURS: batch | {"loss_only": True}},
+        {HUGGINGFACE: ids.numel(), OURS: ids.numel()},
+    )  # fmt: skip
+
+
+def documents(count: int) -> Texts:
+    """Texts twice as long as reviews: HuggingFace's are padded, ours packed."""
+    generator = torch.Generator().manual_seed(0)
+    lengths = review_lengths(count) * 2
+    texts = [torch.randint(0, END_OF_TEXT, (int(n),), generator=generator) for n in lengths]
+    real, padded = int(lengths.sum()), int(lengths.max()) * count
+    return Texts(
+        f"{count} documents, padded/real {padded / real:.2f}", texts,
+        {HUGGINGFACE: pad(texts), OURS: pack(texts)}, {HUGGINGFACE: padded, OURS: real},
+    )  # fmt: skip
+
+
+def pad(texts: list[Tensor]) -> Batch:
     """Documents as rows, labels -100 at padding."""
     rows = partial(torch.nn.utils.rnn.pad_sequence, texts, batch_first=True)
     ids, labels = rows(padding_value=END_OF_TEXT), rows(padding_value=-100)
     return {"input_ids": ids, "attention_mask": (labels != -100).long(), "labels": labels}
 
 
-def pack(texts: list[torch.Tensor]) -> dict[str, Any]:
+def pack(texts: list[Tensor]) -> Batch:
     """Documents one after the other; the first token of each is nobody's next."""
     labels = [torch.cat([text.new_tensor([-100]), text[1:]]) for text in texts]
     return {
         "input_ids": torch.cat(texts)[None],
         "sequence_lengths": [len(text) for text in texts],
         "labels": torch.cat(labels)[None],
+        "loss_only": True,
     }
 
 
-def _case(
-    kind: str,
-    task: str,
-    batches: Mapping[str, Batches],
-    positions: Mapping[str, int],
-    rows: int,
-    settings: BenchSettings,
-    goal: float | None,
-) -> Case:
+def _case(kind: str, texts: Texts, settings: BenchSettings, goal: bool) -> Case:
     layers = 12 if settings.full else 4
-    loaders: Mapping[str, Callable[..., Any]] = {HUGGINGFACE: load_huggingface, OURS: load_ours}
+    few = texts.documents[:COMPARED]
+    compared = {HUGGINGFACE: pad(few), OURS: pack(few)}
 
     def check(_: Any, folder: Path) -> dict[str, float | str]:
         losses = {
-            name: plain_descent(load(folder, **NO_DROPOUT), batches[name], settings)
-            for name, load in loaders.items()
+            name: plain_descent(load(folder, **NO_DROPOUT), [compared[name]], settings)
+            for name, load in LOADERS.items()
         }
-        what = "losses of gradient descent without dropout, before and after a step"
+        what = f"losses of {COMPARED} texts without dropout, before and after a step of descent"
         return agree(losses, OURS, what, TOLERANCES[settings.precision])
 
     def program(name: str, folder: Path) -> Program:
-        return training(loaders[name](folder), batches[name], settings)
+        return training(LOADERS[name](folder), [texts.batches[name]], settings)
 
     return Case(
         name=f"gpt2-train, {kind}",
-        task=f"{layers} layers as wide as GPT-2 small, dropout 0.1, fused AdamW, a step of {task}",
-        sides={name: Side(partial(program, name), positions[name]) for name in loaders},
+        task=f"{layers} layers as wide as GPT-2 small, dropout 0.1, fused AdamW, a step of "
+        f"{texts.task}",
+        sides={name: Side(partial(program, name), texts.positions[name]) for name in LOADERS},
         ours=OURS,
         prepare=partial(write_gpt2, layers=layers),
         check=check,
-        rows=rows,
-        units=positions[OURS],
-        flops=lambda folder: count_flops(
-            training(
-                load_ours(folder),
-                [{k: v for k, v in b.items() if k != "loss_only"} for b in batches[OURS]],
-                settings,
-            )
-        ),
-        goals={} if goal is None else {HUGGINGFACE: goal},
-        memory=(HUGGINGFACE, OURS) if goal is not None else (),
-        memory_goal=MEMORY_GOAL if goal is not None else None,
+        rows=len(texts.documents),
+        units=texts.positions[OURS],
+        flops=lambda folder: count_flops(program(OURS, folder)),
+        goals={HUGGINGFACE: GOAL} if goal else {},
+        memory=(HUGGINGFACE, OURS) if goal else (),
+        memory_goal=MEMORY_GOAL if goal else None,
     )

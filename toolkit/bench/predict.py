@@ -42,7 +42,7 @@ def cases(settings: BenchSettings) -> list[Case]:
     Raises:
         UserError: model or reviews are not at hand.
     """
-    return [case_of(some_reviews(10_000 if settings.full else 600), MODEL)]
+    return [case_of(some_reviews(10_000 if settings.full else 128), MODEL)]
 
 
 def case_of(texts: Sequence[str], model: str) -> Case:

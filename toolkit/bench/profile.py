@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
 
 import torch
-from torch.autograd.profiler import profile as cpu_profile
 from torch.profiler import ProfilerActivity, profile
 
 from toolkit.bench.case import Program
@@ -17,13 +16,9 @@ MOST = 6
 def shares_of_time(program: Program, device: torch.device) -> list[tuple[str, float]]:
     """Operators by their own time in one round, largest first; the rest is called "other"."""
     on_gpu = device.type == "cuda"
-    # Kineto, which a GPU needs, writes lines of its own to the terminal.
-    watching: Any = (
-        profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
-        if on_gpu
-        else cpu_profile(use_kineto=False)
-    )
-    with watching as watched:
+    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else it writes to the terminal itself
+    with profile(activities=activities) as watched:
         program()
     times = {
         event.key.removeprefix("aten::"): float(

@@ -29,6 +29,8 @@ class BenchResult:
         goals: how many times as fast as a contender ours is meant to be.
         flops: operations of one round without padding; None: not known.
         machine_flops_per_second: what products of matrices reach here.
+        bytes_read: of weights in one round, where that takes longer than to compute.
+        machine_bytes_per_second: what reading from memory reaches here.
         memory: largest memory of a contender in bytes, each in a process of its own.
         memory_goal: the share of the first one's that ours may take.
         profile: share of ours' time by operator, largest first.
@@ -48,6 +50,8 @@ class BenchResult:
     goals: Mapping[str, float] = field(default_factory=dict)
     flops: int | None = None
     machine_flops_per_second: float | None = None
+    bytes_read: int | None = None
+    machine_bytes_per_second: float | None = None
     memory: Mapping[str, int] = field(default_factory=dict)
     memory_goal: float | None = None
     profile: Sequence[tuple[str, float]] = ()
@@ -63,7 +67,7 @@ class BenchResult:
     def missed(self) -> list[str]:
         """What fell short of its goal, in words."""
         found = [
-            f"{self.times_as_fast[name].median:.2f} times as fast as {name}; the goal is {goal:g}"
+            f"{self.times_as_fast[name].median:.3f} times as fast as {name}; the goal is {goal:g}"
             for name, goal in self.goals.items()
             if self.times_as_fast[name].median < goal
         ]
@@ -79,10 +83,13 @@ class BenchResult:
         return self.memory[self.ours] / others[0] if others and self.ours in self.memory else None
 
     def limit_share(self, name: str) -> float | None:
-        """What a contender reaches of the machine's products, counting no padding."""
-        if self.flops is None or not self.machine_flops_per_second:
-            return None
-        return self.flops / Spread.of(self.seconds[name]).median / self.machine_flops_per_second
+        """The least time for products without padding, or for reading, over a contender's time."""
+        least = 0.0
+        if self.flops is not None and self.machine_flops_per_second:
+            least = self.flops / self.machine_flops_per_second
+        if self.bytes_read is not None and self.machine_bytes_per_second:
+            least = max(least, self.bytes_read / self.machine_bytes_per_second)
+        return least / Spread.of(self.seconds[name]).median if least else None
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON values."""
@@ -117,6 +124,8 @@ class BenchResult:
             "missed": self.missed,
             "flops": self.flops,
             "machine_flops_per_second": self.machine_flops_per_second,
+            "bytes_read": self.bytes_read,
+            "machine_bytes_per_second": self.machine_bytes_per_second,
             "profile": [{"operator": name, "share": share} for name, share in self.profile],
             "note": self.note,
             "environment": dict(self.environment),
@@ -137,6 +146,8 @@ class BenchResult:
             goals={name: one["goal"] for name, one in ratio.items() if one["goal"] is not None},
             flops=found["flops"],
             machine_flops_per_second=found["machine_flops_per_second"],
+            bytes_read=found["bytes_read"],
+            machine_bytes_per_second=found["machine_bytes_per_second"],
             memory={
                 name: one["peak_memory_bytes"]
                 for name, one in contenders.items()

@@ -112,7 +112,7 @@ def ratio_plot(results: Sequence[BenchResult]) -> Picture:
 
 
 def _section(result: BenchResult) -> Section:
-    header = ["program", "seconds", f"{result.unit}/s", "computed", "of limit", "memory", "ours"]
+    header = ["program", "seconds", f"{result.unit}/s", "padded", "limit", "memory", "ours"]
     blocks: list[Block] = [
         Paragraph(result.task),
         Table(
@@ -124,8 +124,8 @@ def _section(result: BenchResult) -> Section:
             numeric=range(1, len(header)),
         ),
         Paragraph(
-            f"{agreement_line(result)} computed: with padding, per real one. of limit: operations "
-            "without padding as a share of what products of matrices reach here. memory: the "
+            f"{agreement_line(result)} padded: computed, per real one. limit: the least time for "
+            "its products here, without padding (or for reading its weights). memory: the "
             "largest of a process of its own.",
             "caption",
         ),

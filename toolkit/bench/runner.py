@@ -13,7 +13,7 @@ from toolkit.bench.memory import peak_memory
 from toolkit.bench.profile import shares_of_time
 from toolkit.bench.record import BenchResult
 from toolkit.bench.settings import BenchSettings
-from toolkit.compute import matmul_rate
+from toolkit.compute import matmul_rate, read_rate
 from toolkit.console import notify
 from toolkit.progress import progress_bar
 
@@ -44,6 +44,7 @@ def measure(case: Case, benchmark: str, number: int, settings: BenchSettings) ->
         ) as display:  # fmt: skip
             seconds = time_in_turn(programs, settings.rounds, display.advance)
         rates.append(matmul_rate(device, DTYPES[settings.precision]))
+        reading = None if case.bytes_read is None else read_rate(device)
         profile = shares_of_time(programs[case.ours], device)
         programs.clear()
         flops = case.flops(folder)
@@ -54,7 +55,7 @@ def measure(case: Case, benchmark: str, number: int, settings: BenchSettings) ->
     return BenchResult(
         case.name, case.task, case.ours, settings, seconds, case.rows, case.units, case.unit,
         {name: side.positions for name, side in case.sides.items()}, agreement, case.goals,
-        flops, max(rates), memory, case.memory_goal, profile, case.note,
+        flops, max(rates), case.bytes_read, reading, memory, case.memory_goal, profile, case.note,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ def result_table(result: BenchResult) -> Table:
         caption=caption(result),
     )  # fmt: skip
     table.add_column("program", no_wrap=True)
-    for column in ("seconds", f"{result.unit}/s", "computed", "of limit", "memory", "ours"):
+    for column in ("seconds", f"{result.unit}/s", "padded", "limit", "memory", "ours"):
         table.add_column(column, justify="right")
     for cells in rows_of(result):
         table.add_row(*(escape("\n".join(filter(None, cell))) for cell in cells))
@@ -38,14 +38,14 @@ def rows_of(result: BenchResult) -> list[list[tuple[str, str]]]:
         rows.append(
             [
                 (name, ""),
-                (f"{spread.median:.2f}", f"{spread.lowest:.2f}-{spread.highest:.2f}"),
-                (f"{result.units / spread.median:,.0f}", ""),
+                (f"{spread.median:.2f}", f"{spread.lowest:.3g}-{spread.highest:.3g}"),
+                (_rate(result.units / spread.median), ""),
                 (f"{result.positions[name] / result.units:.2f}", ""),
                 ("" if share is None else f"{share:.0%}", ""),
                 ("" if peak is None else f"{peak / 1e9:.2f} GB", ""),
                 ("", "")
                 if ratio is None
-                else (f"{ratio.median:.2f}x", f"{ratio.lowest:.2f}-{ratio.highest:.2f}"),
+                else (f"{ratio.median:.2f}x", f"{ratio.lowest:.3g}-{ratio.highest:.3g}"),
             ]
         )
     return rows
@@ -60,8 +60,9 @@ def caption(result: BenchResult) -> str:
         lines.append(f"Missed: {'; '.join(result.missed)}. {profile_line(result)}")
     lines.append(
         f"{machine(result.environment)}; {result.settings.precision}. Medians (lowest-highest) of "
-        f"{len(result.seconds[result.ours])} rounds taken in turn; computed: with padding, per "
-        "real one; of limit: operations without padding, of what products of matrices reach here; "
+        f"{len(result.seconds[result.ours])} rounds taken in turn; padded: computed, per "
+        "real one; limit: the least time for its products here, without padding (or, where that "
+        "is more, for reading its weights); "
         "ours: how many times as fast it is."
     )
     return "\n".join(lines)
@@ -92,3 +93,7 @@ def machine(environment: Mapping[str, Any]) -> str:
         f"{where}, {environment['threads']} threads; torch {versions['torch']}, transformers "
         f"{versions['transformers']}"
     )
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -10,6 +10,7 @@ from safetensors import safe_open
 from torch import nn
 
 from scratch_models.hub.auto import scratch_class
+from scratch_models.inference import optimize_for_inference
 from toolkit.console import notify
 from toolkit.errors import UserError
 from toolkit.modeling import Implementation, load_pretrained, read_config
@@ -52,7 +53,7 @@ def load_model(source: Source, head: str, options: Options, tokenizer: Any = Non
 
 
 def place(model: nn.Module, device: str) -> nn.Module:
-    """The model on a device and in eval mode.
+    """The model on a device and in eval mode; on a CPU with reordered weights (twice the memory).
 
     Raises:
         UserError: there is no such device.
@@ -60,11 +61,12 @@ def place(model: nn.Module, device: str) -> nn.Module:
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        return model.to(device).eval()
+        placed = model.to(device).eval()
     except (RuntimeError, AssertionError) as error:
         if isinstance(error, torch.OutOfMemoryError):
             raise
         raise UserError(f"--device {device}: not available here. Use auto or cpu.") from error
+    return optimize_for_inference(placed) if device == "cpu" else placed
 
 
 def limits_of(options: Options) -> BatchLimits:

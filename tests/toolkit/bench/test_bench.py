@@ -119,7 +119,7 @@ def status_of(*argv: str) -> int:
 def no_demo(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tiny model and short texts in place of the demo's."""
     monkeypatch.setattr(bench_predict, "MODEL", str(folder.parent / "body"))
-    monkeypatch.setattr(bench_predict, "some_reviews", lambda count: texts(count // 10))
+    monkeypatch.setattr(bench_predict, "some_reviews", lambda count: texts(60))
 
 
 @pytest.mark.usefixtures("no_demo")
