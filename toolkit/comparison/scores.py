@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,8 @@ from toolkit.stats import Estimate
 from toolkit.task_scores.measures import Measure
 from toolkit.task_scores.view import TaskView
 
-# Runs are scored together as far as their statistics stay below this size: the samples are then
-# drawn once for all of them.
+# Runs and measures are scored together as far as their statistics stay below this size: the samples
+# are then drawn once for all of them.
 _MOST_CELLS = 40_000_000
 # What `sacrebleu --paired-bs` draws.
 _SACREBLEU_DRAWS, _SACREBLEU_SEED = 1000, 12345
@@ -58,33 +58,46 @@ class Scores:
 
 def score_runs(view: TaskView, runs: int, draws: int, seed: int) -> dict[str, Scores]:
     """Scores of all measures, by key; the bootstrap draws examples, or whole clusters of them."""
-    return {measure.key: _scores(view, measure, runs, draws, seed) for measure in view.measures}
-
-
-def _scores(view: TaskView, measure: Measure, runs: int, draws: int, seed: int) -> Scores:
-    values, drawn, theirs = [], [], []
-    first = view.statistics(measure.key, 0)
-    together = max(1, _MOST_CELLS // first.size)
-    for start in range(0, runs, together):
-        places = range(start, min(start + together, runs))
-        statistics = [view.statistics(measure.key, place) for place in places]
-        values += [measure.score(found.sum(axis=0)) for found in statistics]
-        drawn.append(
-            stats.score_draws(
-                statistics, measure.score, clusters=view.clusters, draws=draws, seed=seed
-            )
+    values: dict[str, list[NDArray[np.float64]]] = {m.key: [] for m in view.measures}
+    drawn: dict[str, list[NDArray[np.float64]]] = {m.key: [] for m in view.measures}
+    theirs: dict[str, list[NDArray[np.float64]]] = {m.key: [] for m in view.measures}
+    for group in _groups(view, runs):
+        measures = [(statistics, measure.score) for measure, statistics in group]
+        found = stats.measures_draws(measures, clusters=view.clusters, draws=draws, seed=seed)
+        for (measure, statistics), scores in zip(group, found, strict=True):
+            values[measure.key] += [measure.score(one.sum(axis=0)) for one in statistics]
+            drawn[measure.key].append(scores)
+        bleu = [(m, statistics) for m, statistics in group if m.sacrebleu]
+        if bleu:
+            measures = [(statistics, measure.score) for measure, statistics in bleu]
+            found = stats.measures_draws(measures, draws=_SACREBLEU_DRAWS, seed=_SACREBLEU_SEED)
+            for (measure, _), scores in zip(bleu, found, strict=True):
+                theirs[measure.key].append(scores)
+    return {
+        measure.key: Scores(
+            measure,
+            len(view.statistics(measure.key, 0)),
+            np.array(values[measure.key], dtype=np.float64),
+            np.concatenate(drawn[measure.key]),
+            clustered=view.clusters is not None,
+            sacrebleu_draws=np.concatenate(theirs[measure.key]) if theirs[measure.key] else None,
         )
-        if measure.sacrebleu:
-            theirs.append(
-                stats.score_draws(
-                    statistics, measure.score, draws=_SACREBLEU_DRAWS, seed=_SACREBLEU_SEED
-                )
-            )
-    return Scores(
-        measure,
-        len(first),
-        np.array(values, dtype=np.float64),
-        np.concatenate(drawn),
-        clustered=view.clusters is not None,
-        sacrebleu_draws=np.concatenate(theirs) if theirs else None,
-    )
+        for measure in view.measures
+    }
+
+
+def _groups(view: TaskView, runs: int) -> Iterator[list[tuple[Measure, list[NDArray[np.float64]]]]]:
+    """Measures with the statistics of runs, in order, as many as fit together; no measure twice."""
+    group: list[tuple[Measure, list[NDArray[np.float64]]]] = []
+    cells = 0
+    for measure in view.measures:
+        statistics: list[NDArray[np.float64]] = []
+        for place in range(runs):
+            one = view.statistics(measure.key, place)
+            if cells and cells + one.size > _MOST_CELLS:
+                yield [*group, *([(measure, statistics)] if statistics else [])]
+                group, statistics, cells = [], [], 0
+            statistics.append(one)
+            cells += one.size
+        group.append((measure, statistics))
+    yield group

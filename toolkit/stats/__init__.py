@@ -23,6 +23,7 @@ from toolkit.stats.draws import (
     BOOTSTRAP_DRAWS,
     ScoreFunction,
     differences_draws,
+    measures_draws,
     pattern_count_draws,
     score_draws,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "macro_f1_draws",
     "macro_f1_scores",
     "macro_f1_statistics",
+    "measures_draws",
     "nested_draws",
     "p_value_error",
     "paired_counts",

@@ -52,16 +52,41 @@ def score_draws(
     Raises:
         ValueError: no run, no example, or shapes that differ.
     """
-    table = _table(statistics)
+    [scores] = measures_draws([(statistics, score)], clusters=clusters, draws=draws, seed=seed)
+    return scores
+
+
+def measures_draws(
+    measures: Sequence[tuple[Sequence[NDArray[Any]], ScoreFunction]],
+    *,
+    clusters: NDArray[Any] | None = None,
+    draws: int = BOOTSTRAP_DRAWS,
+    seed: int = 0,
+) -> list[NDArray[np.float64]]:
+    """`score_draws` of several metrics of the same examples, whose samples are then drawn once.
+
+    Args:
+        measures: statistics and score of each, as `score_draws` takes them.
+        clusters: likewise.
+        draws: likewise.
+        seed: likewise.
+
+    Returns:
+        Of each measure [runs, draws].
+    """
+    tables = [_table(statistics) for statistics, _ in measures]
     if clusters is not None:
-        table = _summed_over(table, np.asarray(clusters))
-    units, runs, k = table.shape
-    columns = table.reshape(units, runs * k)
-    scores = np.empty((runs, draws))
+        tables = [_summed_over(table, np.asarray(clusters)) for table in tables]
+    units = len(tables[0])
+    columns = np.concatenate([table.reshape(units, -1) for table in tables], axis=1)
+    ends = np.cumsum([table.shape[1] * table.shape[2] for table in tables])
+    scores = [np.empty((table.shape[1], draws)) for table in tables]
     done = 0
-    for counts in _unit_count_draws(units, draws, seed, width=runs * k):
-        sums = (counts @ columns).reshape(len(counts), runs, k)
-        scores[:, done : done + len(counts)] = score(sums).T
+    for counts in _unit_count_draws(units, draws, seed, width=columns.shape[1]):
+        parts = np.split(counts @ columns, ends[:-1], axis=1)
+        for table, part, drawn, (_, score) in zip(tables, parts, scores, measures, strict=True):
+            sums = part.reshape(len(counts), *table.shape[1:])
+            drawn[:, done : done + len(counts)] = score(sums).T
         done += len(counts)
     return scores
 

@@ -17,6 +17,10 @@ from toolkit.task_scores.ngram_counts import ReferenceNgrams, Symbols, ngram_num
 _BLEU_ORDERS = 4
 _CHRF_ORDERS = 6
 _CHRF_RECALL_WEIGHT = 4.0  # beta of 2, squared
+_SPLIT_AT_SIGNS = ("13a", "zh", "none", "char")
+"""Tokenisations that split at signs, digits and Chinese characters, which have no case."""
+_CASE_MATTERS = set("&<Σ")
+"""The names of entities and of a mark of skipped text; a sigma is another one at a word's end."""
 
 
 def bleu_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -74,7 +78,7 @@ class BleuStatistics:
     def __init__(self, metric: BLEU, references: Sequence[str]) -> None:
         self._metric = metric
         self._number: dict[str, int] = {}
-        texts = [self._words(text) for text in references]
+        texts = self.words(references)
         for word in (word for words in texts for word in words):
             self._number.setdefault(word, len(self._number))
         self._lengths = np.array([len(words) for words in texts], dtype=np.int64)
@@ -84,7 +88,35 @@ class BleuStatistics:
 
     def __call__(self, hypotheses: Sequence[str]) -> NDArray[np.float64]:
         """[sentences, 10]; the score of a corpus is a function of the sums."""
-        texts = [self._numbers(self._words(text)) for text in hypotheses]
+        return self.of_words(self.words(hypotheses))
+
+    def words(self, texts: Sequence[str]) -> list[list[str]]:
+        """How the metric splits each text."""
+        # sacrebleu has no public way to its words; a test holds that the counts are its scores'.
+        return [self._metric._preprocess_segment(text).split() for text in texts]
+
+    def words_in_lower_case(
+        self, texts: Sequence[str], split: Sequence[list[str]]
+    ) -> list[list[str]]:
+        """As `words`, of a metric that makes lower case of the texts before.
+
+        Splitting takes most of the time, and most texts are split at the same places either way.
+
+        Args:
+            split: what a metric with the same tokenisation, but with its case, splits them into.
+        """
+        if self._metric.tokenizer_signature not in _SPLIT_AT_SIGNS:
+            return self.words(texts)
+        return [
+            self.words([text])[0]
+            if len(text) != len(text.lower()) or not _CASE_MATTERS.isdisjoint(text)
+            else [word.lower() for word in words]
+            for text, words in zip(texts, split, strict=True)
+        ]
+
+    def of_words(self, split: Sequence[list[str]]) -> NDArray[np.float64]:
+        """As for the texts that were split into these words."""
+        texts = [self._numbers(words) for words in split]
         lengths = np.array([len(words) for words in texts], dtype=np.int64)
         counts = [
             np.stack([lengths, self._lengths], axis=-1),
@@ -92,11 +124,6 @@ class BleuStatistics:
             ngram_numbers(lengths, _BLEU_ORDERS),
         ]
         return np.concatenate(counts, axis=-1).astype(np.float64)
-
-    def _words(self, text: str) -> list[str]:
-        # sacrebleu has no public way to its words; a test holds that the counts are its scores'.
-        words: list[str] = self._metric._preprocess_segment(text).split()
-        return words
 
     def _numbers(self, words: Sequence[str]) -> Symbols:
         return np.array([self._number.get(word, -1) for word in words], dtype=np.int64)

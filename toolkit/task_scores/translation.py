@@ -118,11 +118,20 @@ def _sentence_counts(
     tokenize = bleu_tokenizer(language)
     count_bleu = BleuStatistics(metrics.BLEU(tokenize=tokenize), references)
     count_chrf = ChrfStatistics(references)
-    bleu = [count_bleu(texts) for texts in hypotheses]
-    lowercase = bleu
+    count_lowercase = None
     if any(text != text.lower() for texts in (references, *hypotheses) for text in texts):
-        count = BleuStatistics(metrics.BLEU(tokenize=tokenize, lowercase=True), references)
-        lowercase = [count(texts) for texts in hypotheses]
+        count_lowercase = BleuStatistics(
+            metrics.BLEU(tokenize=tokenize, lowercase=True), references
+        )
+    bleu, lowercase = [], []
+    for texts in hypotheses:
+        split = count_bleu.words(texts)
+        bleu.append(count_bleu.of_words(split))
+        if count_lowercase is None:
+            lowercase.append(bleu[-1])
+        else:
+            lower = count_lowercase.words_in_lower_case(texts, split)
+            lowercase.append(count_lowercase.of_words(lower))
     return {
         BLEU.key: bleu,
         BLEU_LOWERCASE.key: lowercase,

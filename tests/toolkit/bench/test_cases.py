@@ -21,6 +21,7 @@ import toolkit.bench.vit_predict
 import toolkit.bench.vit_train
 from toolkit.bench import BENCHMARKS, BenchSettings, ResultsDiffer, cases_of
 from toolkit.bench.agreement import agree
+from toolkit.bench.ddp import measure_processes
 from toolkit.bench.memory import MemoryNotMeasured, peak_memory
 from toolkit.bench.record import BenchResult
 from toolkit.bench.report import as_document, goal_lines, verdict
@@ -176,3 +177,13 @@ def test_start_up() -> None:
     assert set(found.seconds) == {
         "Trainer script", "python recipe", "accelerate launch", "imports alone",
     }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_two_processes_train_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = {"hidden_size": 24, "num_attention_heads": 2, "intermediate_size": 32}
+    monkeypatch.setattr(toolkit.bench.bert, "SHAPE", narrow)
+    found = measure_processes(2, SETTINGS, layers=1, steps=2)
+    assert found["processes"] == 2
+    assert found["largest_difference_between_processes"] == 0
+    assert found["tokens_per_second"] > 0

@@ -94,6 +94,26 @@ def test_bleu_statistics_are_sacrebleus(tokenize: str, lowercase: bool) -> None:
     assert 0 < expected < 100
 
 
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from(
+                [*"aBÜİΣςßé.,'-19中。 \n", "&", "&QUOT;", "&quot;", "<", "<SKIPPED>", "Ⅷ", "ΑΣ"]
+            ),
+            max_size=12,
+        ).map("".join),
+        min_size=1,
+        max_size=3,
+    ),
+    st.sampled_from(["13a", "zh", "none", "char", "intl"]),
+)
+def test_words_in_lower_case_are_sacrebleus(texts: list[str], tokenize: str) -> None:
+    cased = BleuStatistics(BLEU(tokenize=tokenize), texts)
+    lower = BleuStatistics(BLEU(tokenize=tokenize, lowercase=True), texts)
+    assert lower.words_in_lower_case(texts, cased.words(texts)) == lower.words(texts)
+
+
 def test_chrf_statistics_are_sacrebleus() -> None:
     hypotheses, references = odd_texts(400)
     counts = ChrfStatistics(references)(hypotheses)
