@@ -45,7 +45,7 @@ def _case(kind: str, lengths: Lengths, settings: BenchSettings) -> Case:
 
     return Case(
         name=f"bert-predict, {kind}",
-        task=f"{layers} layers as wide as BERT-base, {len(lengths)} batches of {BATCH} texts, "
+        task=f"{layers} layers as wide as BERT-base, {len(lengths)} x {BATCH} texts, "
         f"{kind}, padded/real {padded / real:.2f}",
         sides={
             HUGGINGFACE: Side(

@@ -54,8 +54,8 @@ def _case(kind: str, lengths: Lengths, settings: BenchSettings) -> Case:
 
     return Case(
         name=f"bert-train, {kind}",
-        task=f"{layers} layers as wide as BERT-base, dropout 0.1, fused AdamW, {len(lengths)} "
-        f"steps of {BATCH} texts, {kind}, padded/real {padded / real:.2f}",
+        task=f"{layers} layers as wide as BERT-base, dropout 0.1, fused AdamW, steps of "
+        f"{BATCH} texts ({len(lengths)}), {kind}, padded/real {padded / real:.2f}",
         sides={
             name: Side(partial(program, name), real if name == OURS else padded) for name in loaders
         },
