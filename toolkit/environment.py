@@ -48,9 +48,13 @@ def command_line() -> str:
     return shlex.join([*launcher.split(), script, *sys.argv[1:]])
 
 
-def peak_memory_bytes() -> int:
-    """Largest memory held so far: of the GPU where there is one, else resident, of this process."""
-    if torch.cuda.is_available():
+def peak_memory_bytes(device: str | None = None) -> int:
+    """Largest memory held so far: of the GPU, or resident, of this process.
+
+    Args:
+        device: cuda or cpu; None: the GPU where there is one.
+    """
+    if device == "cuda" or (device is None and torch.cuda.is_available()):
         return torch.cuda.max_memory_allocated()
     status = Path("/proc/self/status")
     if status.is_file():  # Linux: ru_maxrss there is that of the starting process, where it is more

@@ -35,6 +35,22 @@ def check_writable(path: str | None) -> None:
         raise UserError(f"--json {path}: no right to write there.")
 
 
+def check_folder(path: str | None) -> None:
+    """See, before the work, that files can be written to the folder --output names; makes it.
+
+    Raises:
+        UserError: it is a file, or cannot be made or written to.
+    """
+    if path is None:
+        return
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--output {path}: cannot make the folder: {error.strerror}") from error
+    if not os.access(path, os.W_OK):
+        raise UserError(f"--output {path}: no right to write there.")
+
+
 def write_json(content: Any, path: str) -> None:
     """Write what a command says as JSON to a file, or print it where the path is "-".
 

@@ -127,7 +127,7 @@ class CausalLanguageModeling:
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         """Summed cross entropy [1]."""
-        if takes(model, "loss_only"):  # and holds no logits of all tokens
+        if takes(model, "loss_only"):  # in float32 it never holds all logits
             output = model(
                 **model_inputs(batch), labels=batch["labels"], num_items_in_batch=1,
                 loss_only=True, use_cache=False,

@@ -26,7 +26,7 @@ class PreallocatedLayer(DynamicLayer):
     def __init__(self, room: int = 0) -> None:
         super().__init__()
         self.room = room
-        self._rooms: tuple[Tensor, Tensor] | None = None
+        self._rooms: tuple[_Room, _Room] | None = None
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
@@ -39,34 +39,52 @@ class PreallocatedLayer(DynamicLayer):
         assert self.keys is not None
         old = self.keys.shape[-2] if self.keys.numel() else 0
         total = old + key_states.shape[-2]
-        if self._rooms is None or not self._fits(total, key_states):
-            self._rooms = self._make_rooms(old, total, key_states, value_states)
-        filled = []
-        for room, new in zip(self._rooms, (key_states, value_states), strict=True):
-            room[:, :, old:total] = new
-            filled.append(room[:, :, :total])
-        self.keys, self.values = filled
+        if self._rooms is None or not self._rooms[0].takes(self.keys, key_states, old):
+            self._rooms = (
+                _Room(self.keys, key_states, old, self._length(total)),
+                _Room(self.values, value_states, old, self._length(total)),
+            )
+        keys, values = self._rooms
+        self.keys, self.values = keys.add(key_states), values.add(value_states)
         return self.keys, self.values
 
-    def _fits(self, total: int, new: Tensor) -> bool:
-        """Whether what is remembered lies in the room (it was not re-ordered), with enough left."""
-        assert self._rooms is not None
-        assert self.keys is not None
-        room = self._rooms[0]
-        in_place = self.keys.numel() == 0 or self.keys.data_ptr() == room.data_ptr()
-        return in_place and room.shape[0] == new.shape[0] and room.shape[-2] >= total
+    def _length(self, total: int) -> int:
+        """Twice of what is needed, but for a room that is known to suffice."""
+        return min(2 * total, self.room) if total <= self.room else 2 * total
 
-    def _make_rooms(
-        self, old: int, total: int, keys: Tensor, values: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        length = self.room if total <= self.room else 2 * total
-        rooms = []
-        for new, kept in ((keys, self.keys), (values, self.values)):
-            room = new.new_empty(*new.shape[:-2], length, new.shape[-1])
-            if old and kept is not None:
-                room[:, :, :old] = kept
-            rooms.append(room)
-        return rooms[0], rooms[1]
+
+class _Room:
+    """Space for keys, or values, of which the first `filled` tokens are there.
+
+    How many that is, is told by the room and not by the cache: of two copies of a cache, which
+    share a room, only the one that goes on first writes behind it; the other must move.
+    """
+
+    def __init__(self, kept: Tensor | None, new: Tensor, old: int, length: int) -> None:
+        self.space = new.new_empty(*new.shape[:-2], length, new.shape[-1])
+        self.filled = old
+        if old and kept is not None:
+            self.space[:, :, :old] = kept
+
+    def takes(self, kept: Tensor, new: Tensor, old: int) -> bool:
+        """Whether `new` can be written behind what is kept: it was not re-ordered or cut."""
+        space = self.space
+        return (
+            (old == 0 or kept.data_ptr() == space.data_ptr())
+            and old == self.filled
+            and old + new.shape[-2] <= space.shape[-2]
+            and new.shape[:-2] == space.shape[:-2]
+            and (new.dtype, new.device) == (space.dtype, space.device)
+            # What was made without any trace of gradients can be written to in that mode only.
+            and (not space.is_inference() or torch.is_inference_mode_enabled())
+        )
+
+    def add(self, new: Tensor) -> Tensor:
+        """All of it, with `new` at the end."""
+        end = self.filled + new.shape[-2]
+        self.space[:, :, self.filled : end] = new
+        self.filled = end
+        return self.space[:, :, :end]
 
 
 class PreallocatedCache(DynamicCache):

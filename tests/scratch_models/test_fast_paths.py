@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -101,6 +102,8 @@ def test_gpt2_with_the_loss_alone(labels_hidden: bool) -> None:
     assert alone.logits is None
     torch.testing.assert_close(alone.loss, model(ids, labels=labels).loss)
     assert model(ids, loss_only=True).logits.shape == (3, 20, 50)  # no labels: no loss
+    with pytest.raises(ValueError, match="labels or logits_at"):
+        model(ids, labels=labels, loss_only=True, logits_at=ids > 5)
 
 
 def heads(tokens: int, batch: int = 2, seed: int = 0) -> Tensor:
@@ -143,15 +146,48 @@ def test_a_layer_with_room_holds_what_a_growing_one_holds(data: st.DataObject, r
 
 def test_nothing_is_copied_while_there_is_room() -> None:
     layer = PreallocatedLayer(room=10)
-    layer.update(heads(3), heads(3))
+    layer.update(heads(5), heads(5))
     assert layer.keys is not None
     place = layer.keys.data_ptr()
-    for step in range(7):
+    for step in range(5):
         layer.update(heads(1, seed=step), heads(1, seed=step))
         assert layer.keys.data_ptr() == place
     layer.update(heads(1), heads(1))  # one too many
     assert layer.keys.data_ptr() != place
     assert layer.get_seq_length() == 11
+
+
+def test_a_copy_that_goes_on_otherwise_changes_nothing() -> None:
+    """Two continuations of one prefix, as of a prompt that is read once."""
+    from transformers.cache_utils import DynamicLayer
+
+    for kind in (PreallocatedLayer, DynamicLayer):
+        first = kind()
+        first.update(heads(3), heads(3))
+        second = copy.copy(first)
+        first.update(heads(1, seed=1), heads(1, seed=1))
+        second.update(heads(1, seed=2), heads(1, seed=2))
+        assert first.keys is not None
+        assert torch.equal(first.keys[:, :, 3:], heads(1, seed=1))
+        assert torch.equal(second.keys[:, :, 3:], heads(1, seed=2))
+
+
+def test_what_was_read_in_inference_mode_is_gone_on_with_outside() -> None:
+    layer = PreallocatedLayer(room=10)
+    with torch.inference_mode():
+        layer.update(heads(3), heads(3))
+    with torch.no_grad():
+        keys, _ = layer.update(heads(1, seed=1), heads(1, seed=1))
+    assert torch.equal(keys, torch.cat([heads(3), heads(1, seed=1)], dim=2))
+
+
+def test_little_is_taken_at_first() -> None:
+    layer = PreallocatedLayer(room=1000)
+    keys, _ = layer.update(heads(3), heads(3))
+    assert keys.untyped_storage().nbytes() == 2 * keys.nbytes
+    for step in range(500):
+        keys, _ = layer.update(heads(1, seed=step), heads(1, seed=step))
+    assert keys.untyped_storage().nbytes() <= 1000 * heads(1).nbytes
 
 
 def test_keys_that_are_learned_through_are_not_overwritten() -> None:

@@ -31,6 +31,9 @@ BENCHMARKS = {
     "predict": "label Chinese reviews: toolkit predict against transformers' pipeline",
 }
 
+FLOAT32_ONLY = ("engine", "startup", "predict")
+"""Benchmarks that have no other precision."""
+
 
 class ResultsDiffer(Exception):  # noqa: N818  (it is a finding)
     """The contenders do not compute the same: there is nothing to compare in seconds."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,12 @@ def main(argv: list[str] | None = None) -> int:
         "--processes", type=int, metavar="N", help="for DDP (default: the cards there are)"
     )
     args = parser.parse_args(argv)
+    for name in args.names:
+        if name not in NAMES:
+            parser.error(f"no benchmark {name!r}: there are {', '.join(NAMES)}")
+    if args.rounds < 1 or (args.processes is not None and args.processes < 1):
+        parser.error("--rounds and --processes: expected at least 1")
+    Path(args.output).mkdir(parents=True, exist_ok=True)
 
     import torch
     from transformers.utils import logging
@@ -56,8 +63,11 @@ def main(argv: list[str] | None = None) -> int:
         chosen = replace(settings, precision=precision)
         found: Found = measure_all(args.names or NAMES, chosen)
         status |= bool(found.problems)
+        if found.interrupted:
+            return 130
         if found.results:
-            written = write_report(found, Path(args.output) / precision, chosen)
+            command = shlex.join(["python", "-m", "toolkit.bench", *(argv or sys.argv[1:])])
+            written = write_report(found, Path(args.output) / precision, chosen, command)
             console.print(f"report: {written}", style="dim")
     processes = args.processes or torch.cuda.device_count()
     ddp, problem = _ddp(processes, settings)

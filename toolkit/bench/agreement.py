@@ -32,6 +32,8 @@ def agree(
         other = as_numbers(result)
         if own.shape != other.shape:
             raise ResultsDiffer(f"{ours} and {name} give {own.size} and {other.size} numbers.")
+        if not own.size:
+            raise ResultsDiffer(f"{ours} and {name} give nothing that could be compared.")
         differences = np.abs(own - other)
         place = int(differences.argmax())
         difference = float(differences[place])

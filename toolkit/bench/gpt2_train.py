@@ -28,7 +28,7 @@ from toolkit.bench.texts import review_lengths
 BLOCKS, BLOCK, DOCUMENTS = 4, 512, 16
 """Of the reference size; half as many by default."""
 COMPARED = 2
-"""Documents whose losses are compared."""
+"""Texts whose losses are compared."""
 GOAL, MEMORY_GOAL = 1.15, 0.9
 NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
 LOADERS: Mapping[str, Callable[..., Any]] = {HUGGINGFACE: load_huggingface, OURS: load_ours}
@@ -41,8 +41,9 @@ class Texts:
     """What is trained on, in words and as a batch of either side."""
 
     task: str
-    documents: list[Tensor]
+    rows: int
     batches: Mapping[str, Batch]
+    compared: Mapping[str, Batch]
     positions: Mapping[str, int]
 
 
@@ -59,10 +60,13 @@ def blocks(count: int) -> Texts:
     """Rows of one length."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(0, END_OF_TEXT, (count, BLOCK), generator=generator)
-    batch = {"input_ids": ids, "labels": ids}
+
+    def sides(some: Tensor) -> dict[str, Batch]:
+        batch = {"input_ids": some, "labels": some}
+        return {HUGGINGFACE: batch, OURS: batch | {"loss_only": True}}
+
     return Texts(
-        f"{count} blocks of {BLOCK} tokens", list(ids),
-        {HUGGINGFACE: batch, OURS: batch | {"loss_only": True}},
+        f"{count} blocks of {BLOCK} tokens", count, sides(ids), sides(ids[:COMPARED]),
         {HUGGINGFACE: ids.numel(), OURS: ids.numel()},
     )  # fmt: skip
 
@@ -73,9 +77,13 @@ def documents(count: int) -> Texts:
     lengths = review_lengths(count) * 2
     texts = [torch.randint(0, END_OF_TEXT, (int(n),), generator=generator) for n in lengths]
     real, padded = int(lengths.sum()), int(lengths.max()) * count
+
+    def sides(some: list[Tensor]) -> dict[str, Batch]:
+        return {HUGGINGFACE: pad(some), OURS: pack(some)}
+
     return Texts(
-        f"{count} documents, padded/real {padded / real:.2f}", texts,
-        {HUGGINGFACE: pad(texts), OURS: pack(texts)}, {HUGGINGFACE: padded, OURS: real},
+        f"{count} documents, padded/real {padded / real:.2f}", count, sides(texts),
+        sides(texts[:COMPARED]), {HUGGINGFACE: padded, OURS: real},
     )  # fmt: skip
 
 
@@ -99,12 +107,10 @@ def pack(texts: list[Tensor]) -> Batch:
 
 def _case(kind: str, texts: Texts, settings: BenchSettings, goal: bool) -> Case:
     layers = 12 if settings.full else 4
-    few = texts.documents[:COMPARED]
-    compared = {HUGGINGFACE: pad(few), OURS: pack(few)}
 
     def check(_: Any, folder: Path) -> dict[str, float | str]:
         losses = {
-            name: plain_descent(load(folder, **NO_DROPOUT), [compared[name]], settings)
+            name: plain_descent(load(folder, **NO_DROPOUT), [texts.compared[name]], settings)
             for name, load in LOADERS.items()
         }
         what = f"losses of {COMPARED} texts without dropout, before and after a step of descent"
@@ -121,7 +127,7 @@ def _case(kind: str, texts: Texts, settings: BenchSettings, goal: bool) -> Case:
         ours=OURS,
         prepare=partial(write_gpt2, layers=layers),
         check=check,
-        rows=len(texts.documents),
+        rows=texts.rows,
         units=texts.positions[OURS],
         flops=lambda folder: count_flops(program(OURS, folder)),
         goals={HUGGINGFACE: GOAL} if goal else {},

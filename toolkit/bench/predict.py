@@ -25,6 +25,7 @@ from toolkit.demo.reviews import read_reviews
 from toolkit.modeling import load_pretrained, load_tokenizer, read_config
 from toolkit.prediction import Predictor, open_model
 from toolkit.prediction.batches import CPU_TOKENS, BatchLimits
+from toolkit.prediction.predictor import Options
 
 OURS, PIPELINE, SORTED = "toolkit predict", "pipeline", "pipeline, sorted"
 PIPELINE_BATCH = 32
@@ -42,10 +43,11 @@ def cases(settings: BenchSettings) -> list[Case]:
     Raises:
         UserError: model or reviews are not at hand.
     """
-    return [case_of(some_reviews(10_000 if settings.full else 128), MODEL)]
+    texts = some_reviews(10_000 if settings.full else 128)
+    return [case_of(texts, MODEL, settings.device)]
 
 
-def case_of(texts: Sequence[str], model: str) -> Case:
+def case_of(texts: Sequence[str], model: str, device: str = "cpu") -> Case:
     """As `cases`, for any texts and the folder or name of any BERT."""
     tokenizer = load_tokenizer(model)
     limit = length_limit(NO_LIMIT, tokenizer, read_config(model))
@@ -55,7 +57,7 @@ def case_of(texts: Sequence[str], model: str) -> Case:
     real = int(lengths.sum())
 
     def sorted_pipeline(folder: Path) -> Program:
-        classify = _pipeline(folder, limit)
+        classify = _pipeline(folder, limit, device)
         places = np.argsort(order, kind="stable")
 
         def run() -> Probabilities:
@@ -70,11 +72,16 @@ def case_of(texts: Sequence[str], model: str) -> Case:
         f"{CPU_TOKENS:,} tokens at once, the pipeline {PIPELINE_BATCH} texts",
         sides={
             PIPELINE: Side(
-                lambda folder: partial(_pipeline(folder, limit), texts),
+                lambda folder: partial(_pipeline(folder, limit, device), texts),
                 _padded(lengths, range(len(texts)), PIPELINE_BATCH),
             ),
             SORTED: Side(sorted_pipeline, _padded(lengths, order, PIPELINE_BATCH)),
-            OURS: Side(lambda folder: partial(_ours, open_model(str(folder)), texts), real),
+            OURS: Side(
+                lambda folder: partial(
+                    _ours, open_model(str(folder), Options(device=device)), texts
+                ),
+                real,
+            ),
         },
         ours=OURS,
         prepare=partial(write_classifier, model=model),
@@ -129,7 +136,7 @@ def _ours(predictor: Predictor, texts: Sequence[str]) -> Probabilities:
     return [list(answer["probabilities"].values()) for answer in answers]
 
 
-def _pipeline(folder: Path, limit: int) -> Callable[[Sequence[str]], Probabilities]:
+def _pipeline(folder: Path, limit: int, device: str) -> Callable[[Sequence[str]], Probabilities]:
     """transformers' own class in its own pipeline, on the same device, cut at the same length."""
     from transformers import AutoModelForSequenceClassification, pipeline
 
@@ -139,7 +146,7 @@ def _pipeline(folder: Path, limit: int) -> Callable[[Sequence[str]], Probabiliti
         "text-classification",
         model=model,
         tokenizer=tokenizer,
-        device="cuda" if torch.cuda.is_available() else "cpu",
+        device=device,
         batch_size=PIPELINE_BATCH,
     )
 

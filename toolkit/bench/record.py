@@ -80,7 +80,9 @@ class BenchResult:
     def memory_share(self) -> float | None:
         """Ours' peak memory over that of the first of the others."""
         others = [peak for name, peak in self.memory.items() if name != self.ours]
-        return self.memory[self.ours] / others[0] if others and self.ours in self.memory else None
+        if not others or not others[0] or self.ours not in self.memory:
+            return None
+        return self.memory[self.ours] / others[0]
 
     def limit_share(self, name: str) -> float | None:
         """The least time for products without padding, or for reading, over a contender's time."""

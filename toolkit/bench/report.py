@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,13 +26,15 @@ from toolkit.report.blocks import (
 from toolkit.report.files import write_document
 
 
-def write_report(found: Found, folder: str | Path, settings: BenchSettings) -> Path:
+def write_report(found: Found, folder: str | Path, settings: BenchSettings, command: str) -> Path:
     """Write report.html, report.md, report.json and the chart; returns the path of report.html.
+
+    Args:
+        command: makes the report again.
 
     Raises:
         UserError: the folder cannot be written.
     """
-    command = shlex.join(["toolkit", *sys.argv[1:]])
     data = {"schema_version": 1, "command": command, "benchmarks": found.to_list()}
     markdown = write_document(as_document(found, settings, command), folder, data)
     return markdown.with_name("report.html")
@@ -52,7 +52,7 @@ def as_document(found: Found, settings: BenchSettings, command: str) -> Document
             "highest round.",
         ),
         Paragraph(
-            f"{machine(results[0].environment)}; {settings.precision}; "
+            f"{machine(results[0].environment, settings.device)}; {settings.precision}; "
             f"{settings.rounds} rounds in turn, in one process, "
             f"{'reference sizes' if settings.full else 'reduced sizes (fewer layers), as stated'}. "
             "Before anything was timed both sides' results were compared. Ratios move with the "
@@ -90,7 +90,7 @@ def goal_lines(results: Sequence[BenchResult]) -> list[str]:
     for result in results:
         for other, goal in result.goals.items():
             reached = result.times_as_fast[other].median
-            line = f"{result.name}, against {other}: {reached:.2f} (goal {goal:g})"
+            line = f"{result.name}, against {other}: {reached:.3g} (goal {goal:g})"
             lines.append(f"{line}, missed. {profile_line(result)}" if reached < goal else line)
         if result.memory_goal is not None and result.memory_share is not None:
             share, goal = result.memory_share, result.memory_goal

@@ -9,7 +9,7 @@ import torch
 
 from toolkit.bench.case import Case, Program
 from toolkit.bench.interleaved import run_once, time_in_turn
-from toolkit.bench.memory import peak_memory
+from toolkit.bench.memory import MemoryNotMeasured, peak_memory
 from toolkit.bench.profile import shares_of_time
 from toolkit.bench.record import BenchResult
 from toolkit.bench.settings import BenchSettings
@@ -51,7 +51,10 @@ def measure(case: Case, benchmark: str, number: int, settings: BenchSettings) ->
         memory = {}
         for side in case.memory if settings.memory else ():
             notify(f"{case.name}: peak memory of {side} in a process of its own ...")
-            memory[side] = peak_memory(benchmark, number, side, folder, settings)
+            try:
+                memory[side] = peak_memory(benchmark, number, side, folder, settings)
+            except MemoryNotMeasured as problem:
+                notify(f"the peak memory of {problem} is not known")
     return BenchResult(
         case.name, case.task, case.ours, settings, seconds, case.rows, case.units, case.unit,
         {name: side.positions for name, side in case.sides.items()}, agreement, case.goals,

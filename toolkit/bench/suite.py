@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.bench import ResultsDiffer, cases_of
-from toolkit.bench.memory import MemoryNotMeasured
 from toolkit.bench.record import BenchResult
 from toolkit.bench.runner import measure
 from toolkit.bench.settings import BenchSettings
 from toolkit.bench.table import result_table
 from toolkit.console import console, fail
+from toolkit.errors import UserError
 
 
 @dataclass
@@ -21,6 +21,7 @@ class Found:
 
     results: list[BenchResult] = field(default_factory=list)
     problems: dict[str, str] = field(default_factory=dict)
+    interrupted: bool = False
 
     def to_list(self) -> list[dict[str, Any]]:
         """As plain JSON values."""
@@ -29,24 +30,35 @@ class Found:
 
 
 def measure_all(names: Sequence[str], settings: BenchSettings, quiet: bool = False) -> Found:
-    """All cases of the named benchmarks.
+    """All cases of the named benchmarks; Ctrl-C ends them, and what was found stays.
 
     Args:
         quiet: print no tables.
-
-    Raises:
-        UserError: a model or data are not at hand.
     """
     found = Found()
-    for name in names:
-        for number, case in enumerate(cases_of(name, settings)):
-            try:
-                result = measure(case, name, number, settings)
-            except (ResultsDiffer, MemoryNotMeasured) as problem:
-                fail(f"{case.name}: {problem}")
-                found.problems[case.name] = str(problem)
-                continue
-            found.results.append(result)
-            if not quiet:
-                console.print(result_table(result))
+    try:
+        for name in names:
+            _measure_one(name, settings, found, quiet)
+    except KeyboardInterrupt:
+        found.interrupted = True
+        fail("interrupted: what was measured until now is kept")
     return found
+
+
+def _measure_one(name: str, settings: BenchSettings, found: Found, quiet: bool) -> None:
+    try:
+        cases = cases_of(name, settings)
+    except UserError as problem:  # a model or data that are not at hand
+        fail(f"{name}: {problem}")
+        found.problems[name] = str(problem)
+        return
+    for number, case in enumerate(cases):
+        try:
+            result = measure(case, name, number, settings)
+        except (ResultsDiffer, UserError, RuntimeError) as problem:  # no memory left, for one
+            fail(f"{case.name}: {problem}")
+            found.problems[case.name] = str(problem)
+            continue
+        found.results.append(result)
+        if not quiet:
+            console.print(result_table(result))

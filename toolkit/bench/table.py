@@ -59,8 +59,9 @@ def caption(result: BenchResult) -> str:
     if result.missed:
         lines.append(f"Missed: {'; '.join(result.missed)}. {profile_line(result)}")
     lines.append(
-        f"{machine(result.environment)}; {result.settings.precision}. Medians (lowest-highest) of "
-        f"{len(result.seconds[result.ours])} rounds taken in turn; padded: computed, per "
+        f"{machine(result.environment, result.settings.device)}; {result.settings.precision}. "
+        f"Medians (lowest-highest) of {len(result.seconds[result.ours])} rounds taken in turn; "
+        "padded: computed, per "
         "real one; limit: the least time for its products here, without padding (or, where that "
         "is more, for reading its weights); "
         "ours: how many times as fast it is."
@@ -85,9 +86,9 @@ def profile_line(result: BenchResult) -> str:
     return f"Where ours spends its time: {parts}."
 
 
-def machine(environment: Mapping[str, Any]) -> str:
+def machine(environment: Mapping[str, Any], device: str) -> str:
     """Processor or GPU, threads and versions."""
-    where = ", ".join(environment["gpus"]) or environment["processor"]
+    where = environment["processor"] if device == "cpu" else ", ".join(environment["gpus"])
     versions = environment["packages"]
     return (
         f"{where}, {environment['threads']} threads; torch {versions['torch']}, transformers "

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import sys
 
-from toolkit.bench import BENCHMARKS
+from toolkit.bench import BENCHMARKS, FLOAT32_ONLY
 from toolkit.errors import UserError
-from toolkit.json_values import check_writable, write_json
+from toolkit.json_values import check_folder, check_writable, write_json
 
 HELP = (
     "Measure speed against HuggingFace: both in one process, in turn, medians over rounds. The "
@@ -65,7 +67,11 @@ def run(args: argparse.Namespace) -> int:
         number = getattr(args, flag)
         if number is not None and number < 1:
             raise UserError(f"--{flag} {number}: expected at least 1.")
+    without = [name for name in args.names if name in FLOAT32_ONLY]
+    if args.precision != "fp32" and without:
+        raise UserError(f"--precision {args.precision}: {', '.join(without)} run in fp32 only.")
     check_writable(args.json)
+    check_folder(args.output)
     if args.threads is not None:  # read by the tokenizers when they start
         os.environ["RAYON_NUM_THREADS"] = str(args.threads)
     return _measure(args)
@@ -88,12 +94,17 @@ def _measure(args: argparse.Namespace) -> int:
     settings = BenchSettings(
         args.rounds, args.full, args.device, args.precision, not args.no_memory
     )
-    found = measure_all(args.names or list(BENCHMARKS), settings, quiet=args.json == "-")
+    others = [n for n in BENCHMARKS if args.precision == "fp32" or n not in FLOAT32_ONLY]
+    found = measure_all(args.names or others, settings, quiet=args.json == "-")
     if args.json is not None:
         write_json(found.to_list(), args.json)
     if args.output is not None and found.results:
         from toolkit.bench.report import write_report
 
-        written = write_report(found, args.output, settings)
-        console.print(f"report: {written}", style="dim") if args.json != "-" else None
+        command = shlex.join(["toolkit", *sys.argv[1:]])
+        written = write_report(found, args.output, settings, command)
+        if args.json != "-":
+            console.print(f"report: {written}", style="dim")
+    if found.interrupted:
+        return 130
     return 1 if found.problems else 0

@@ -19,8 +19,9 @@ _CHRF_ORDERS = 6
 _CHRF_RECALL_WEIGHT = 4.0  # beta of 2, squared
 _SPLIT_AT_SIGNS = ("13a", "zh", "none", "char")
 """Tokenisations that split at signs, digits and Chinese characters, which have no case."""
-_CASE_MATTERS = set("&<Σ")
-"""The names of entities and of a mark of skipped text; a sigma is another one at a word's end."""
+_CASE_MATTERS = set("&<Σ\u2126\u212a\u212b")
+"""The names of entities and of a mark of skipped text; a sigma is another one at a word's end; the
+signs of ohm, kelvin and angstrom are signs before they are made small, and letters after."""
 
 
 def bleu_of_sums(sums: NDArray[np.float64]) -> NDArray[np.float64]:

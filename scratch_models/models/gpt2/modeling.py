@@ -341,7 +341,9 @@ class ScratchGPT2LMHeadModel(ScratchGPT2PreTrainedModel, LimitedPositionsGenerat
                 those of an index tensor.
             logits_at: [batch, length], true where logits are wanted: those of the places wanted are
                 returned, row by row [places, vocab_size]. Not together with labels.
-            loss_only: with labels: return no logits, and never hold all of them at once.
+            loss_only: with labels: return no logits, only those of labels being computed; in single
+                precision, and with a plain head, never all of them at once. What comes out can be
+                gone back over once.
             **kwargs: also for the loss (`num_items_in_batch`: divide the sum by that).
 
         Returns:
@@ -358,6 +360,8 @@ class ScratchGPT2LMHeadModel(ScratchGPT2PreTrainedModel, LimitedPositionsGenerat
             return_dict=True,
             **kwargs,
         )
+        if logits_at is not None and labels is not None:
+            raise ValueError("pass labels or logits_at: the loss shifts labels by one place.")
         if loss_only and labels is not None:
             count = kwargs.get("num_items_in_batch")
             return CausalLMOutputWithPast(
@@ -367,8 +371,6 @@ class ScratchGPT2LMHeadModel(ScratchGPT2PreTrainedModel, LimitedPositionsGenerat
                 attentions=outputs.attentions,
             )
         if logits_at is not None:
-            if labels is not None:
-                raise ValueError("pass labels or logits_at: the loss shifts labels by one place.")
             states = at_places(outputs.last_hidden_state, logits_at)
         else:
             states = slice_logits_to_keep(outputs.last_hidden_state, logits_to_keep)

@@ -167,6 +167,8 @@ def test_a_difference_ends_with_status_1(
         (("--rounds", "0"), "--rounds 0"),
         (("--threads", "-1"), "--threads -1"),
         (("--json", "no/such/file.json"), "--json no/such/file.json"),
+        (("startup", "--precision", "bf16"), "startup run in fp32 only"),
+        (("--output", "/dev/null/x"), "--output /dev/null/x: cannot make the folder"),
         (("--device", "cuda"), "--device cuda: PyTorch sees no GPU"),
     ],
 )

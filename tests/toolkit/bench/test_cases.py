@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import toolkit.bench.runner
 import toolkit.bench.texts
 import toolkit.bench.vit_predict
 import toolkit.bench.vit_train
-from toolkit.bench import BENCHMARKS, BenchSettings, ResultsDiffer, cases_of
+from toolkit.bench import BENCHMARKS, BenchSettings, ResultsDiffer, cases_of, suite
 from toolkit.bench.agreement import agree
 from toolkit.bench.ddp import measure_processes
 from toolkit.bench.memory import MemoryNotMeasured, peak_memory
@@ -29,6 +30,7 @@ from toolkit.bench.runner import measure
 from toolkit.bench.suite import Found
 from toolkit.bench.table import result_table
 from toolkit.bench.texts import count_tokens, full_batches, random_batches, sorted_batches
+from toolkit.errors import UserError
 from toolkit.report.blocks import figures_of
 
 SETTINGS = BenchSettings(rounds=1, memory=False)
@@ -111,6 +113,49 @@ def test_batches_have_the_padding_of_the_pool() -> None:
     assert all((np.diff(batch) >= 0).all() for batch in sorted_batches(3))
 
 
+def test_the_small_bert_answers_otherwise_where_texts_or_labels_are_others(tmp_path: Path) -> None:
+    """Else the comparison of losses, which engine and startup begin with, could not fail."""
+    toolkit.bench.engine.write_small_bert(tmp_path)
+    model = toolkit.bench.bert.load_huggingface(tmp_path).eval()
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(5, 1000, (32, 20), generator=generator)
+    labels = torch.randint(0, 2, (32,), generator=generator)
+
+    def loss(ids: torch.Tensor, labels: torch.Tensor) -> float:
+        with torch.no_grad():
+            return float(model(ids, labels=labels).loss)
+
+    right = loss(ids, labels)
+    assert abs(loss(ids[:, :10], labels) - right) > 1e-2
+    assert abs(loss(ids, 1 - labels) - right) > 1e-2
+    assert abs(loss(ids[:-1], labels[:-1]) - right) > 1e-3
+
+
+def test_a_benchmark_that_fails_costs_no_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def cases(name: str, settings: BenchSettings) -> list[Any]:
+        if name == "predict":
+            raise UserError("no reviews")
+        return [SimpleNamespace(name=name)]
+
+    def measured(case: Any, name: str, number: int, settings: BenchSettings) -> BenchResult:
+        if name == "vit-train":
+            raise KeyboardInterrupt
+        if name == "vit-predict":
+            raise RuntimeError("no memory left")
+        return result(name=name)
+
+    monkeypatch.setattr(suite, "cases_of", cases)
+    monkeypatch.setattr(suite, "measure", measured)
+    names = ["predict", "vit-predict", "bert-predict", "vit-train", "bert-train"]
+    found = suite.measure_all(names, SETTINGS)
+    assert found.problems == {"predict": "no reviews", "vit-predict": "no memory left"}
+    assert [one.name for one in found.results] == ["bert-predict"]
+    assert found.interrupted
+    assert "interrupted" in capsys.readouterr().err
+
+
 def test_what_differs_is_found_wherever_it_is() -> None:
     same = [torch.tensor([1.0, 2.0]), torch.tensor([3.0])]
     other = [torch.tensor([1.0, 2.0]), torch.tensor([3.01])]
@@ -119,6 +164,8 @@ def test_what_differs_is_found_wherever_it_is() -> None:
         agree({"a": other, "b": same}, "b", "x", 1e-3)
     with pytest.raises(ResultsDiffer, match="3 and 2 numbers"):
         agree({"a": same[:1], "b": same}, "b", "x", 1e-3)
+    with pytest.raises(ResultsDiffer):
+        agree({"a": [], "b": []}, "b", "x", 1e9)
     with pytest.raises(ResultsDiffer):
         agree({"a": [torch.tensor([np.nan])], "b": [torch.tensor([1.0])]}, "b", "x", 1e9)
 
@@ -146,7 +193,7 @@ def test_ratios_limits_and_goals() -> None:
     ]  # fmt: skip
     assert result(goals={"theirs": 2.5}, memory_goal=0.7).missed == []
     lines = goal_lines([found])
-    assert lines[0].endswith("2.50 (goal 2.6), missed. Where ours spends its time: mm 100%.")
+    assert lines[0].endswith("2.5 (goal 2.6), missed. Where ours spends its time: mm 100%.")
     assert lines[1] == "x: 70% of the memory (goal 60%), missed"
     assert verdict([found]).endswith("0 of 2 goals are reached.")
 

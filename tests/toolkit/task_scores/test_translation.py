@@ -99,7 +99,19 @@ def test_bleu_statistics_are_sacrebleus(tokenize: str, lowercase: bool) -> None:
     st.lists(
         st.lists(
             st.sampled_from(
-                [*"aBÜİΣςßé.,'-19中。 \n", "&", "&QUOT;", "&quot;", "<", "<SKIPPED>", "Ⅷ", "ΑΣ"]
+                [
+                    *"aBÜİΣςßé.,'-19中。 \n",
+                    "&",
+                    "&QUOT;",
+                    "&quot;",
+                    "<",
+                    "<SKIPPED>",
+                    "Ⅷ",
+                    "ΑΣ",
+                    "\u212a",
+                    "\u212b",
+                    "\u2126",
+                ]
             ),
             max_size=12,
         ).map("".join),
