@@ -42,7 +42,6 @@ def main(argv: list[str] | None = None) -> int:
             parser.error(f"no benchmark {name!r}: there are {', '.join(NAMES)}")
     if args.rounds < 1 or (args.processes is not None and args.processes < 1):
         parser.error("--rounds and --processes: expected at least 1")
-    Path(args.output).mkdir(parents=True, exist_ok=True)
 
     import torch
     from transformers.utils import logging
@@ -55,6 +54,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.device == "cuda" and not torch.cuda.is_available():
         fail("--device cuda: PyTorch sees no GPU here. With --device cpu the same runs on the CPU.")
         return 2
+    Path(args.output).mkdir(parents=True, exist_ok=True)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     settings = BenchSettings(args.rounds, not args.reduced, args.device, "fp32")

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--full", action="store_true",
-        help="the large sizes: all 12 layers, more batches; about an hour on 2 cores",
+        help="the large sizes: all 12 layers, more batches; several times as long",
     )  # fmt: skip
     parser.add_argument(
         "--threads", type=int, metavar="N", help="of the CPU (default: PyTorch's choice)"
