@@ -1,4 +1,4 @@
-"""The BERT of the benchmarks: one checkpoint with random weights, in both classes."""
+"""The BERTs of the benchmarks: checkpoints with random weights, for both classes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 
+from toolkit.bench.classes import loaders
 from toolkit.bench.texts import LONGEST, VOCABULARY
 
-HUGGINGFACE, OURS = "transformers", "scratch_models"
+LOADERS = loaders("BertForSequenceClassification")
+NO_DROPOUT: dict[str, Any] = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 SHAPE = {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}
 """Of BERT-base."""
 
@@ -33,19 +35,25 @@ def write_bert(folder: Path, layers: int) -> None:
     model.save_pretrained(folder)
 
 
-def load_huggingface(folder: Path, **settings: Any) -> Any:
-    """transformers' class, with its SDPA attention."""
-    from transformers import BertForSequenceClassification
+def write_small_bert(folder: Path, **settings: Any) -> None:
+    """A classifier of 2 layers, width 64, without dropout; the same weights every time.
 
-    return BertForSequenceClassification.from_pretrained(
-        folder, attn_implementation="sdpa", **settings
-    )
+    Wide ones: new weights say "one half" to every text, and no loss would tell one from another.
 
+    Args:
+        **settings: of its `BertConfig`.
+    """
+    from transformers import BertConfig, BertForSequenceClassification
 
-def load_ours(folder: Path, **settings: Any) -> Any:
-    """Our class, likewise."""
-    from scratch_models import ScratchBertForSequenceClassification
-
-    return ScratchBertForSequenceClassification.from_pretrained(
-        folder, attn_implementation="sdpa", **settings
-    )
+    config = BertConfig(
+        hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128,
+        **NO_DROPOUT, **settings,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = BertForSequenceClassification(config)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.ndim == 2:
+                    parameter.normal_(std=0.3)
+    model.save_pretrained(folder)

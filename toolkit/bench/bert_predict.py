@@ -7,8 +7,9 @@ from pathlib import Path
 
 from scratch_models import optimize_for_inference
 from toolkit.bench.agreement import TOLERANCES, agree
-from toolkit.bench.bert import HUGGINGFACE, OURS, load_huggingface, load_ours, write_bert
+from toolkit.bench.bert import LOADERS, write_bert
 from toolkit.bench.case import Case, Program, Side
+from toolkit.bench.classes import HUGGINGFACE, OURS
 from toolkit.bench.settings import BenchSettings
 from toolkit.bench.steps import count_flops, predictions
 from toolkit.bench.texts import (
@@ -41,7 +42,7 @@ def _case(kind: str, lengths: Lengths, settings: BenchSettings) -> Case:
     batches = make_batches(lengths)
 
     def ours(folder: Path) -> Program:
-        return predictions(optimize_for_inference(load_ours(folder)), batches, settings)
+        return predictions(optimize_for_inference(LOADERS[OURS](folder)), batches, settings)
 
     return Case(
         name=f"bert-predict, {kind}",
@@ -49,7 +50,7 @@ def _case(kind: str, lengths: Lengths, settings: BenchSettings) -> Case:
         f"{kind}, padded/real {padded / real:.2f}",
         sides={
             HUGGINGFACE: Side(
-                lambda folder: predictions(load_huggingface(folder), batches, settings), padded
+                lambda folder: predictions(LOADERS[HUGGINGFACE](folder), batches, settings), padded
             ),
             OURS: Side(ours, real),
         },
@@ -60,7 +61,7 @@ def _case(kind: str, lengths: Lengths, settings: BenchSettings) -> Case:
         ),
         rows=len(lengths) * BATCH,
         units=real,
-        flops=lambda folder: count_flops(predictions(load_ours(folder), batches, settings)),
+        flops=lambda folder: count_flops(predictions(LOADERS[OURS](folder), batches, settings)),
         goals={HUGGINGFACE: GOALS[kind]} if kind in GOALS else {},
         memory=(HUGGINGFACE, OURS) if kind == "random batches" else (),
     )

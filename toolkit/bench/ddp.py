@@ -22,7 +22,8 @@ import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
-from toolkit.bench.bert import load_ours, write_bert
+from toolkit.bench.bert import LOADERS, write_bert
+from toolkit.bench.classes import OURS
 from toolkit.bench.settings import BenchSettings
 from toolkit.bench.steps import training
 from toolkit.bench.texts import count_tokens, make_batches, random_batches
@@ -44,7 +45,7 @@ def main() -> None:
     distributed.init_process_group("nccl" if args.device == "cuda" else "gloo")
     settings = BenchSettings(device=args.device, precision=args.precision)
     lengths = random_batches(world)[rank]
-    model = DistributedDataParallel(load_ours(args.model).to(args.device))
+    model = DistributedDataParallel(LOADERS[OURS](args.model).to(args.device))
     step = training(model, make_batches([lengths]), settings)
     for _ in range(WARM_UP):
         step()

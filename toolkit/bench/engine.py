@@ -20,15 +20,14 @@ import torch
 
 from toolkit.batching import Rows, load_batches, plan_epoch
 from toolkit.bench.agreement import agree
-from toolkit.bench.bert import HUGGINGFACE, load_huggingface
+from toolkit.bench.bert import LOADERS, write_small_bert
 from toolkit.bench.case import Case, Program, Side
+from toolkit.bench.classes import HUGGINGFACE
 from toolkit.bench.settings import BenchSettings
-from toolkit.bench.startup import spread_out
 from toolkit.bench.texts import review_lengths
 
 OURS, BARE = "toolkit engine", "bare loop"
-LONGEST, BATCH, VALIDATION = 48, 16, 64
-NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+LONGEST, BATCH, VALIDATION, VOCABULARY = 48, 16, 64, 1000
 GOAL = 1.0
 """At least as fast as the Trainer."""
 
@@ -52,7 +51,9 @@ def cases(settings: BenchSettings) -> list[Case]:
                 for name, build in sides.items()
             },
             ours=OURS,
-            prepare=write_small_bert,
+            prepare=partial(
+                write_small_bert, vocab_size=VOCABULARY, max_position_embeddings=LONGEST
+            ),
             check=lambda results, _: agree(results, OURS, "mean loss of the epoch", 1e-4),
             rows=rows,
             units=int(lengths[:rows].sum()),
@@ -64,21 +65,6 @@ def cases(settings: BenchSettings) -> list[Case]:
     ]
 
 
-def write_small_bert(folder: Path) -> None:
-    """Weights are the same every time."""
-    from transformers import BertConfig, BertForSequenceClassification
-
-    config = BertConfig(
-        vocab_size=1000, hidden_size=64, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=128, max_position_embeddings=LONGEST, **NO_DROPOUT,
-    )  # fmt: skip
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        made = BertForSequenceClassification(config)
-        spread_out(made)
-        made.save_pretrained(folder)
-
-
 def make_rows(lengths: Any, seed: int) -> Any:
     """Random texts and labels."""
     import datasets
@@ -87,7 +73,7 @@ def make_rows(lengths: Any, seed: int) -> Any:
     generator = np.random.default_rng(seed)
     return datasets.Dataset.from_dict(
         {
-            "input_ids": [generator.integers(5, 1000, n).tolist() for n in lengths],
+            "input_ids": [generator.integers(5, VOCABULARY, n).tolist() for n in lengths],
             "label": generator.integers(0, 2, len(lengths)).tolist(),
             "length": [int(n) for n in lengths],
         }
@@ -110,7 +96,7 @@ def collate(examples: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
 
 def with_bare_loop(folder: Path, data: Any, settings: BenchSettings) -> Program:
     """Forward, backward, fused AdamW."""
-    model = load_huggingface(folder).train().to(settings.device)
+    model = LOADERS[HUGGINGFACE](folder).train().to(settings.device)
 
     def run() -> list[float]:
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, fused=True)
@@ -144,7 +130,7 @@ def with_trainer(folder: Path, data: Any, settings: BenchSettings) -> Program:
             use_cpu=settings.device == "cpu", remove_unused_columns=False,
         )  # fmt: skip
         trainer = Trainer(
-            model=load_huggingface(folder), args=arguments, train_dataset=data.train,
+            model=LOADERS[HUGGINGFACE](folder), args=arguments, train_dataset=data.train,
             eval_dataset=data.validation, data_collator=collate,
         )  # fmt: skip
         with contextlib.redirect_stdout(io.StringIO()):
@@ -174,7 +160,7 @@ def with_engine(folder: Path, data: Any, settings: BenchSettings) -> Program:
         with contextlib.redirect_stderr(io.StringIO()):
             started = start_run(Invocation(config, None), "bench")
             fit(
-                started, load_huggingface(folder), data, objective=Classification(),
+                started, LOADERS[HUGGINGFACE](folder), data, objective=Classification(),
                 collate=collate, metric=ClassificationMetric(2),
             )  # fmt: skip
         lines = (started.directory / "metrics.jsonl").read_text(encoding="utf-8").splitlines()

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from toolkit.bench.bert import HUGGINGFACE, OURS
+from toolkit.bench.classes import loaders
 
+LOADERS = loaders("GPT2LMHeadModel")
 VOCABULARY = 50_257
 END_OF_TEXT = VOCABULARY - 1
 SHAPE = {"n_embd": 768, "n_head": 12}
 """Of the small GPT-2."""
-
-__all__ = ["END_OF_TEXT", "HUGGINGFACE", "OURS", "VOCABULARY", "load_huggingface", "load_ours"]
 
 
 def write_gpt2(folder: Path, layers: int) -> None:
@@ -30,17 +28,3 @@ def write_gpt2(folder: Path, layers: int) -> None:
         model = GPT2LMHeadModel(config)
     model.generation_config.pad_token_id = END_OF_TEXT
     model.save_pretrained(folder)
-
-
-def load_huggingface(folder: Path, **settings: Any) -> Any:
-    """transformers' class, with its SDPA attention."""
-    from transformers import GPT2LMHeadModel
-
-    return GPT2LMHeadModel.from_pretrained(folder, attn_implementation="sdpa", **settings)
-
-
-def load_ours(folder: Path, **settings: Any) -> Any:
-    """Our class, likewise."""
-    from scratch_models import ScratchGPT2LMHeadModel
-
-    return ScratchGPT2LMHeadModel.from_pretrained(folder, attn_implementation="sdpa", **settings)

@@ -11,14 +11,8 @@ import torch
 from scratch_models import optimize_for_inference
 from toolkit.bench.agreement import agree
 from toolkit.bench.case import Case, Program, Side
-from toolkit.bench.gpt2 import (
-    END_OF_TEXT,
-    HUGGINGFACE,
-    OURS,
-    load_huggingface,
-    load_ours,
-    write_gpt2,
-)
+from toolkit.bench.classes import HUGGINGFACE, OURS
+from toolkit.bench.gpt2 import END_OF_TEXT, LOADERS, write_gpt2
 from toolkit.bench.settings import BenchSettings
 from toolkit.bench.steps import precision
 
@@ -57,14 +51,14 @@ def _case(texts: int, settings: BenchSettings) -> Case:
         return run
 
     def ours(folder: Path) -> Program:
-        return writing(optimize_for_inference(load_ours(folder)))
+        return writing(optimize_for_inference(LOADERS[OURS](folder)))
 
     return Case(
         name=f"gpt2-generate, {texts} at a time",
         task=f"GPT-2 small ({LAYERS} layers), {new} new tokens after {PROMPT}, greedy, {texts} at "
         "a time",
         sides={
-            HUGGINGFACE: Side(lambda folder: writing(load_huggingface(folder)), texts * new),
+            HUGGINGFACE: Side(lambda folder: writing(LOADERS[HUGGINGFACE](folder)), texts * new),
             OURS: Side(ours, texts * new),
         },
         ours=OURS,

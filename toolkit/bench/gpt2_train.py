@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,18 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from toolkit.bench.agreement import TOLERANCES, agree
 from toolkit.bench.case import Case, Program, Side
-from toolkit.bench.gpt2 import (
-    END_OF_TEXT,
-    HUGGINGFACE,
-    OURS,
-    load_huggingface,
-    load_ours,
-    write_gpt2,
-)
+from toolkit.bench.classes import HUGGINGFACE, OURS, learn_the_same
+from toolkit.bench.gpt2 import END_OF_TEXT, LOADERS, write_gpt2
 from toolkit.bench.settings import BenchSettings
-from toolkit.bench.steps import count_flops, plain_descent, training
+from toolkit.bench.steps import count_flops, training
 from toolkit.bench.texts import review_lengths
 
 BLOCKS, BLOCK, DOCUMENTS = 4, 512, 16
@@ -30,8 +23,7 @@ BLOCKS, BLOCK, DOCUMENTS = 4, 512, 16
 COMPARED = 2
 """Texts whose losses are compared."""
 GOAL, MEMORY_GOAL = 1.15, 0.9
-NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
-LOADERS: Mapping[str, Callable[..., Any]] = {HUGGINGFACE: load_huggingface, OURS: load_ours}
+NO_DROPOUT: dict[str, Any] = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
 
 Batch = dict[str, Any]
 
@@ -108,13 +100,10 @@ def pack(texts: list[Tensor]) -> Batch:
 def _case(kind: str, texts: Texts, settings: BenchSettings, goal: bool) -> Case:
     layers = 12 if settings.full else 4
 
-    def check(_: Any, folder: Path) -> dict[str, float | str]:
-        losses = {
-            name: plain_descent(load(folder, **NO_DROPOUT), [texts.compared[name]], settings)
-            for name, load in LOADERS.items()
-        }
-        what = f"losses of {COMPARED} texts without dropout, before and after a step of descent"
-        return agree(losses, OURS, what, TOLERANCES[settings.precision])
+    def check(_: Any, folder: Path) -> Mapping[str, Any]:
+        compared = {name: [batch] for name, batch in texts.compared.items()}
+        what = f"{COMPARED} texts without dropout"
+        return learn_the_same(LOADERS, folder, compared, what, settings, **NO_DROPOUT)
 
     def program(name: str, folder: Path) -> Program:
         return training(LOADERS[name](folder), [texts.batches[name]], settings)

@@ -29,7 +29,6 @@ PADDED, LOOP, INSIDE, KERNEL = (
     "padded, with a mask", "loop over texts", "padded inside", "varlen kernel",
 )  # fmt: skip
 TOLERANCES = {"fp32": 1e-5, "bf16": 0.03}
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 Way = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Queries, keys, values [1, heads, tokens, head_dim] -> [1, tokens, heads, head_dim]."""
@@ -40,7 +39,7 @@ def cases(settings: BenchSettings) -> list[Case]:
     [lengths] = random_batches(1)
     packed = PackedSequences.of_lengths(lengths.tolist(), int(lengths.sum()))
     real, padded = count_tokens([lengths])
-    device, dtype = torch.device(settings.device), DTYPES[settings.precision]
+    device, dtype = torch.device(settings.device), settings.dtype
     module: Any = SimpleNamespace(is_causal=False, training=False)
     scale = HEAD_DIM**-0.5
     ways: dict[str, Way] = {

@@ -17,8 +17,6 @@ from toolkit.compute import matmul_rate, read_rate
 from toolkit.console import notify
 from toolkit.progress import progress_bar
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
-
 
 def measure(case: Case, benchmark: str, number: int, settings: BenchSettings) -> BenchResult:
     """Everything about one case.
@@ -38,12 +36,12 @@ def measure(case: Case, benchmark: str, number: int, settings: BenchSettings) ->
         case.prepare(folder)
         programs = {name: _waiting(side.build(folder), device) for name, side in case.sides.items()}
         agreement = case.check(run_once(programs), folder)
-        rates = [matmul_rate(device, DTYPES[settings.precision])]
+        rates = [matmul_rate(device, settings.dtype)]
         with progress_bar(
             f"measuring {case.name}", settings.rounds * len(programs)
         ) as display:  # fmt: skip
             seconds = time_in_turn(programs, settings.rounds, display.advance)
-        rates.append(matmul_rate(device, DTYPES[settings.precision]))
+        rates.append(matmul_rate(device, settings.dtype))
         reading = None if case.bytes_read is None else read_rate(device)
         profile = shares_of_time(programs[case.ours], device)
         programs.clear()

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -19,3 +23,10 @@ class BenchSettings:
     """fp32 or bf16 (autocast, on both sides)."""
     memory: bool = True
     """Whether peak memory is measured, in processes of their own."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the precision."""
+        import torch  # not for --help
+
+        return {"fp32": torch.float32, "bf16": torch.bfloat16}[self.precision]

@@ -12,11 +12,11 @@ import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from toolkit.bench.agreement import agree
+from toolkit.bench.bert import write_small_bert
 from toolkit.bench.case import Case, Program, Side
 from toolkit.bench.settings import BenchSettings
 from toolkit.errors import UserError
@@ -111,7 +111,7 @@ def cases(settings: BenchSettings) -> list[Case]:
 
 def prepare(folder: Path) -> None:
     """A small BERT, its tokenizer, and a folder of splits."""
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
+    from transformers import BertTokenizer
 
     words = [chr(0x4E00 + number) for number in range(200)]
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]
@@ -119,17 +119,10 @@ def prepare(folder: Path) -> None:
     model.mkdir()
     data.mkdir()
     (model / "vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
-    config = BertConfig(
-        vocab_size=len(vocabulary), hidden_size=64, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=128, max_position_embeddings=32, hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0, id2label={0: "negative", 1: "positive"},
-        label2id={"negative": 0, "positive": 1},
+    write_small_bert(
+        model, vocab_size=len(vocabulary), max_position_embeddings=32,
+        id2label={0: "negative", 1: "positive"}, label2id={"negative": 0, "positive": 1},
     )  # fmt: skip
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        made = BertForSequenceClassification(config)
-        spread_out(made)
-        made.save_pretrained(model)
     BertTokenizer(str(model / "vocab.txt"), model_max_length=32).save_pretrained(model)
     for number, split in enumerate(("train", "validation", "test")):
         lines = ["text,label"]
@@ -137,14 +130,6 @@ def prepare(folder: Path) -> None:
             text = "".join(words[(7 * row + 31 * number + k * k) % 200] for k in range(12))
             lines.append(f"{text},{('negative', 'positive')[row % 2]}")
         (data / f"{split}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def spread_out(model: Any) -> None:
-    """Let the loss depend on every text: new weights say "one half" to all of them."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim == 2:
-                parameter.normal_(std=0.3)
 
 
 def _recipe(folder: Path, settings: BenchSettings, launcher: Sequence[str] = ()) -> Program:

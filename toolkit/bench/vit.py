@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from toolkit.bench.bert import HUGGINGFACE, OURS
+from toolkit.bench.classes import loaders
 
-__all__ = ["HUGGINGFACE", "OURS", "images", "load_huggingface", "load_ours", "write_vit"]
+LOADERS = loaders("ViTForImageClassification")
 
 
 def write_vit(folder: Path, **settings: Any) -> None:
@@ -22,22 +22,6 @@ def write_vit(folder: Path, **settings: Any) -> None:
         with torch.no_grad():
             model.classifier.weight.normal_(std=0.2)
     model.save_pretrained(folder)
-
-
-def load_huggingface(folder: Path, **settings: Any) -> Any:
-    """transformers' class, with its SDPA attention."""
-    from transformers import ViTForImageClassification
-
-    return ViTForImageClassification.from_pretrained(folder, attn_implementation="sdpa", **settings)
-
-
-def load_ours(folder: Path, **settings: Any) -> Any:
-    """Our class, likewise."""
-    from scratch_models import ScratchViTForImageClassification
-
-    return ScratchViTForImageClassification.from_pretrained(
-        folder, attn_implementation="sdpa", **settings
-    )
 
 
 def images(count: int, size: int, classes: int) -> dict[str, torch.Tensor]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from scratch_models import optimize_for_inference
 from toolkit.bench.agreement import TOLERANCES, agree
 from toolkit.bench.case import Case, Program, Side
+from toolkit.bench.classes import HUGGINGFACE, OURS
 from toolkit.bench.settings import BenchSettings
 from toolkit.bench.steps import count_flops, predictions
-from toolkit.bench.vit import HUGGINGFACE, OURS, images, load_huggingface, load_ours, write_vit
+from toolkit.bench.vit import LOADERS, images, write_vit
 
 BATCH, SIZE, CLASSES = 8, 224, 1000
 GOAL = 1.3
@@ -22,7 +23,7 @@ def cases(settings: BenchSettings) -> list[Case]:
     batches = [images(BATCH, SIZE, CLASSES)]
 
     def ours(folder: Path) -> Program:
-        return predictions(optimize_for_inference(load_ours(folder)), batches, settings)
+        return predictions(optimize_for_inference(LOADERS[OURS](folder)), batches, settings)
 
     return [
         Case(
@@ -30,7 +31,8 @@ def cases(settings: BenchSettings) -> list[Case]:
             task=f"{layers} layers of ViT-B/16, {BATCH} images of {SIZE} x {SIZE} pixels",
             sides={
                 HUGGINGFACE: Side(
-                    lambda folder: predictions(load_huggingface(folder), batches, settings), BATCH
+                    lambda folder: predictions(LOADERS[HUGGINGFACE](folder), batches, settings),
+                    BATCH,
                 ),
                 OURS: Side(ours, BATCH),
             },
@@ -44,7 +46,7 @@ def cases(settings: BenchSettings) -> list[Case]:
             rows=BATCH,
             units=BATCH,
             unit="images",
-            flops=lambda folder: count_flops(predictions(load_ours(folder), batches, settings)),
+            flops=lambda folder: count_flops(predictions(LOADERS[OURS](folder), batches, settings)),
             goals={HUGGINGFACE: GOAL},
             memory=(HUGGINGFACE, OURS),
         )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolkit.bench.agreement import TOLERANCES, agree
 from toolkit.bench.case import Case, Program, Side
+from toolkit.bench.classes import HUGGINGFACE, OURS, learn_the_same
 from toolkit.bench.settings import BenchSettings
-from toolkit.bench.steps import count_flops, plain_descent, training
-from toolkit.bench.vit import HUGGINGFACE, OURS, images, load_huggingface, load_ours, write_vit
+from toolkit.bench.steps import count_flops, training
+from toolkit.bench.vit import LOADERS, images, write_vit
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 6,
@@ -27,31 +27,27 @@ def cases(settings: BenchSettings) -> list[Case]:
     batch = 128 if settings.full else 64
     batches = [images(batch, SHAPE["image_size"], SHAPE["num_labels"])]
     few = [{name: part[:COMPARED] for name, part in batches[0].items()}]
-    loaders: Mapping[str, Callable[..., Any]] = {HUGGINGFACE: load_huggingface, OURS: load_ours}
 
-    def check(_: Any, folder: Path) -> dict[str, float | str]:
-        losses = {
-            name: plain_descent(load(folder), few, settings) for name, load in loaders.items()
-        }
-        what = f"losses of {COMPARED} images, before and after a step of gradient descent"
-        return agree(losses, OURS, what, TOLERANCES[settings.precision])
+    def check(_: Any, folder: Path) -> Mapping[str, Any]:
+        compared = dict.fromkeys(LOADERS, few)
+        return learn_the_same(LOADERS, folder, compared, f"{COMPARED} images", settings)
 
     def program(name: str, folder: Path) -> Program:
-        return training(loaders[name](folder), batches, settings)
+        return training(LOADERS[name](folder), batches, settings)
 
     return [
         Case(
             name="vit-train",
             task=f"a ViT of 6 layers, width 384, patches of 4 pixels, fused AdamW, a step of "
             f"{batch} images of 32 x 32 pixels",
-            sides={name: Side(partial(program, name), batch) for name in loaders},
+            sides={name: Side(partial(program, name), batch) for name in LOADERS},
             ours=OURS,
             prepare=partial(write_vit, **SHAPE),
             check=check,
             rows=batch,
             units=batch,
             unit="images",
-            flops=lambda folder: count_flops(training(load_ours(folder), batches, settings)),
+            flops=lambda folder: count_flops(training(LOADERS[OURS](folder), batches, settings)),
             goals={HUGGINGFACE: GOAL},
             memory=(HUGGINGFACE, OURS),
         )

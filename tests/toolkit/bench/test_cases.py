@@ -115,8 +115,8 @@ def test_batches_have_the_padding_of_the_pool() -> None:
 
 def test_the_small_bert_answers_otherwise_where_texts_or_labels_are_others(tmp_path: Path) -> None:
     """Else the comparison of losses, which engine and startup begin with, could not fail."""
-    toolkit.bench.engine.write_small_bert(tmp_path)
-    model = toolkit.bench.bert.load_huggingface(tmp_path).eval()
+    toolkit.bench.bert.write_small_bert(tmp_path, vocab_size=1000)
+    model = toolkit.bench.bert.LOADERS["transformers"](tmp_path).eval()
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(5, 1000, (32, 20), generator=generator)
     labels = torch.randint(0, 2, (32,), generator=generator)
