@@ -65,14 +65,14 @@ def average_if_better(
         The result, and what the summary records: steps, both validation metrics, and whether the
         average was taken. None where nothing was averaged.
     """
-    store = CheckpointStore(run.directory / "checkpoints", run.accelerator)
+    store = CheckpointStore(run.checkpoint_folders, run.accelerator)
     steps = store.steps()[-count:] if count else []
     if len(steps) < 2:
         if count:
             notify(f"nothing to average: training left {len(steps)} checkpoint.")
         return result, None
     single = {name: value.clone() for name, value in result.model.state_dict().items()}
-    _load_mean(run, result.model, [store.folder / f"step-{step}" / WEIGHTS for step in steps])
+    _load_mean(run, result.model, [store.path(step) / WEIGHTS for step in steps])
     outputs = predict(
         result.model,
         validation,

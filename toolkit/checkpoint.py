@@ -12,6 +12,7 @@ import logging
 import random
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,54 +21,125 @@ import torch
 from accelerate import Accelerator
 
 from toolkit.console import notify
-from toolkit.disk import sync
+from toolkit.disk import cannot_write, sync
+from toolkit.errors import UserError, first_line
+from toolkit.processes import decided_by_main, first_problem
 
 MANIFEST = "manifest.json"
 STATE = "trainer_state.json"
+OVERHEAD = 100_000
+"""Bytes of a checkpoint besides its tensors: names, random states, manifest."""
+
+
+class SaveError(UserError):
+    """A checkpoint could not be written; says where, why, and how much room it takes."""
 
 
 class CheckpointStore:
-    """The ``checkpoints/`` folder of a run.
+    """The checkpoints of a run.
 
     Args:
-        folder: where the checkpoints lie; made when the first one is saved.
+        folders: where they lie (`Run.checkpoint_folders`); one is saved in the first that can be
+            written, and made there. Those of several are one series.
         accelerator: knows how to gather the states of model and optimizer in any distributed setup.
         keep: how many of the newest to keep; the best one is kept besides.
     """
 
-    def __init__(self, folder: Path, accelerator: Accelerator, keep: int = 1) -> None:
-        self.folder = folder
+    def __init__(self, folders: Sequence[Path], accelerator: Accelerator, keep: int = 1) -> None:
+        self.folders = list(folders)
         self.accelerator = accelerator
         self.keep = keep
 
     def save(self, step: int, state: dict[str, Any], best_step: int | None) -> None:
         """Save everything needed to continue after ``step``; collective over all processes.
 
+        Old checkpoints are cleared away only when the new one is complete.
+
         Args:
             state: the engine's own state, plain JSON values.
             best_step: checkpoint that must survive the clearing away of old ones.
+
+        Raises:
+            SaveError: it could not be written in any of the folders; nothing is left of it, and
+                earlier checkpoints are as they were.
         """
-        partial = self.folder / f".step-{step}.partial"
-        main = self.accelerator.is_main_process
-        if main and partial.exists():
-            shutil.rmtree(partial)
-        self.accelerator.wait_for_everyone()
-        partial.mkdir(parents=True, exist_ok=True)
-        # accelerate warns of tied weights, which it stores once and ties again: nothing to act on.
-        logging.getLogger("accelerate.utils.other").setLevel(logging.ERROR)
-        self.accelerator.save_state(str(partial))
-        torch.save(_random_state(), partial / _random_file(self.accelerator))
-        self.accelerator.wait_for_everyone()
-        if main:
-            (partial / STATE).write_text(json.dumps(state), encoding="utf-8")
-            _write_manifest(partial)
-            final = self.folder / f"step-{step}"
-            if final.exists():
-                shutil.rmtree(final)
-            partial.rename(final)
-            sync(self.folder)
+        problems = []
+        for folder in self.folders:
+            problem = self._save_in(folder, step, state)
+            if problem is None:
+                break
+            problems.append(problem)
+        else:
+            raise SaveError("; ".join(problems))
+        if self.accelerator.is_main_process:
+            for problem in problems:
+                notify(f"warning: {problem}; saved in {folder} instead")
             self._clear_old(protected={step, best_step})
         self.accelerator.wait_for_everyone()
+
+    def _save_in(self, folder: Path, step: int, state: dict[str, Any]) -> str | None:
+        """Write a checkpoint into a folder; what went wrong, or None."""
+        partial = folder / f".step-{step}.partial"
+        main = self.accelerator.is_main_process
+        problem = self._prepare(partial) if main else None
+        if first := first_problem(self.accelerator, problem):
+            return f"checkpoint step-{step} cannot be saved in {folder}: {first}"
+        # accelerate warns of tied weights, which it stores once and ties again: nothing to act on.
+        logging.getLogger("accelerate.utils.other").setLevel(logging.ERROR)
+        try:
+            self.accelerator.save_state(str(partial))
+            torch.save(_random_state(), partial / _random_file(self.accelerator))
+        except Exception as error:
+            problem = self._reason(error, folder)
+        problem = first_problem(self.accelerator, problem)
+        if main and problem is None:
+            try:
+                _complete(partial, folder / f"step-{step}", state)
+            except Exception as error:
+                problem = self._reason(error, folder)
+        problem = decided_by_main(self.accelerator, problem)
+        if problem is None:
+            return None
+        if main:
+            shutil.rmtree(partial, ignore_errors=True)
+        return f"checkpoint step-{step} could not be saved in {folder}: {problem}"
+
+    def _prepare(self, partial: Path) -> str | None:
+        """Make an empty folder to write to, if there is room; what is in the way, or None."""
+        folder = partial.parent
+        try:
+            if partial.exists():
+                shutil.rmtree(partial)
+            partial.mkdir(parents=True)
+            # What was freed by then is free again at once on every file system but copies-on-write.
+            if shutil.disk_usage(folder).free < self.bytes_needed():
+                shutil.rmtree(partial)
+                return f"the disk is too full. {self._room(folder)}"
+        except OSError as error:
+            return f"{error.strerror}. {self._room(folder)}"
+        return None
+
+    def bytes_needed(self) -> int:
+        """Room for one checkpoint: weights and optimizer as they are, of all processes."""
+        accelerator = self.accelerator
+        # state_dict() of a sharded model would gather it. parameters() has tied weights once.
+        tensors = [value for model in accelerator._models for value in model.parameters()]
+        tensors += [value for model in accelerator._models for value in model.buffers()]
+        states = [values for o in accelerator._optimizers for values in o.state.values()]
+        states += [extra.state_dict() for extra in accelerator._custom_objects]
+        tensors += [v for values in states for v in values.values() if isinstance(v, torch.Tensor)]
+        return sum(value.numel() * value.element_size() for value in tensors) + OVERHEAD
+
+    def _reason(self, error: Exception, folder: Path) -> str:
+        """In words; raises again what has nothing to do with the disk."""
+        if not cannot_write(error):
+            raise error
+        return f"{first_line(error)}. {self._room(folder)}"
+
+    def _room(self, folder: Path) -> str:
+        there = next(path for path in (folder, *folder.parents) if path.is_dir())
+        free = shutil.disk_usage(there).free
+        return f"It takes {_megabytes(self.bytes_needed())}, and {_megabytes(free)} are free there"
 
     def newest(self) -> int | None:
         """Step of the newest complete checkpoint, None where there is none.
@@ -82,40 +154,39 @@ class CheckpointStore:
 
     def state(self, step: int) -> dict[str, Any]:
         """The engine's own state at ``step``."""
-        file = self.folder / f"step-{step}" / STATE
+        file = self.path(step) / STATE
         state: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return state
 
     def restore(self, step: int) -> None:
         """Load weights, optimizer and random states of ``step`` into the prepared objects."""
-        folder = self.folder / f"step-{step}"
+        folder = self.path(step)
         self.accelerator.load_state(str(folder))
         random_file = folder / _random_file(self.accelerator)
         _set_random_state(torch.load(random_file, weights_only=False))
 
     def steps(self) -> list[int]:
         """Steps that have a checkpoint under its final name, in numerical order."""
-        if not self.folder.is_dir():
-            return []
-        names = (re.fullmatch(r"step-(\d+)", path.name) for path in self.folder.iterdir())
-        return sorted(int(name[1]) for name in names if name)
+        found = (path for folder in self.folders if folder.is_dir() for path in folder.iterdir())
+        names = (re.fullmatch(r"step-(\d+)", path.name) for path in found)
+        return sorted({int(name[1]) for name in names if name})
+
+    def path(self, step: int) -> Path:
+        """Folder of the checkpoint of ``step``, there or not."""
+        paths = [folder / f"step-{step}" for folder in self.folders]
+        return next((path for path in paths if path.is_dir()), paths[0])
 
     def _clear_old(self, protected: set[int | None]) -> None:
         kept = set(self.steps()[-self.keep :]) | protected
         for step in self.steps():
             if step not in kept:
-                shutil.rmtree(self.folder / f"step-{step}")
+                shutil.rmtree(self.path(step))
 
     def problem(self, step: int) -> str | None:
         """What is wrong with a checkpoint, or None; the same answer on every process."""
-        answer: list[str | None] = [None]
-        if self.accelerator.is_main_process:
-            answer = [find_damage(self.folder / f"step-{step}")]
-        if self.accelerator.num_processes > 1:
-            from accelerate.utils import broadcast_object_list
-
-            answer = broadcast_object_list(answer)
-        return answer[0]
+        main = self.accelerator.is_main_process
+        found = find_damage(self.path(step)) if main else None
+        return decided_by_main(self.accelerator, found)
 
 
 def find_damage(folder: Path) -> str | None:
@@ -139,6 +210,20 @@ def find_damage(folder: Path) -> str | None:
         if _hash(file) != expected["sha256"]:
             return f"{name} was changed after it was saved (its hash differs)"
     return None
+
+
+def _complete(partial: Path, final: Path, state: dict[str, Any]) -> None:
+    """Add what makes a checkpoint of the files written so far, and give it its name."""
+    (partial / STATE).write_text(json.dumps(state), encoding="utf-8")
+    _write_manifest(partial)
+    if final.exists():
+        shutil.rmtree(final)
+    partial.rename(final)
+    sync(final.parent)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
 
 
 def _write_manifest(folder: Path) -> None:

@@ -77,6 +77,16 @@ class TrainConfig:
     """Optimizer steps between checkpoints; null: at every evaluation."""
     keep_checkpoints: int = 1
     """Newest checkpoints to keep; the best one is kept besides."""
+    fallback_dir: str | None = None
+    """A folder on another disk for checkpoints that cannot be written in the run directory, because
+    its disk is full; --resume finds them there. null: none."""
+    wait_for_space: float = 600
+    """Seconds to wait, trying again and again, when a checkpoint cannot be written anywhere: what
+    is trained is still in memory. Then the run ends; --resume goes on from the checkpoint before.
+    """
+    not_finite: Literal["stop", "skip"] = "stop"
+    """What a loss or gradient that is NaN or infinite does: end the run, or leave this step out;
+    ten such steps on end always end it."""
     patience: int | None = None
     """Stop after this many evaluations without improvement; null: never."""
     log_every: int = 10
@@ -422,6 +432,7 @@ def check_values(config: RunConfig) -> None:
         "accumulation_steps": 1, "eval_batch_size": 1,
         "learning_rate": 0, "weight_decay": 0, "warmup_ratio": 0, "evaluate_every": 1,
         "save_every": 1, "keep_checkpoints": 1, "patience": 1, "log_every": 1, "workers": 0,
+        "wait_for_space": 0,
     }  # fmt: skip
     for key, lowest in at_least.items():
         value = getattr(train, key)

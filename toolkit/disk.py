@@ -2,10 +2,37 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""No space, no more of it for this user, or a limit to the size of a file."""
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether a file could not be written because there is no room for it.
+
+    safetensors and others written in Rust tell the number of the system's error in words.
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in FULL
+    told = re.search(r"\(os error (\d+)\)", str(error))
+    return told is not None and int(told[1]) in FULL
+
+
+def cannot_write(error: BaseException) -> bool:
+    """Whether it is the disk's or the file system's: full, without rights, or gone.
+
+    PyTorch tells nothing of the system's error when it cannot write a file.
+    """
+    if isinstance(error, RuntimeError):
+        told = re.search(r"PytorchStreamWriter|iostream|unexpected pos", str(error))
+        return told is not None or is_full(error)
+    return isinstance(error, OSError) or is_full(error)
 
 
 def sync(path: Path) -> None:

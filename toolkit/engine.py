@@ -9,12 +9,13 @@ checkpoint holds all that the next step depends on: weights, optimizer, random s
 from __future__ import annotations
 
 import math
+import signal
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import DistributedType, broadcast_object_list
+from accelerate.utils import DistributedType
 from torch import nn
 
 from toolkit.batching import Collate, padded_lengths, row_lengths
@@ -23,16 +24,20 @@ from toolkit.clock import Lap, start_clock
 from toolkit.console import notify
 from toolkit.dry_run import end_dry_run
 from toolkit.ema import WeightAverage
-from toolkit.errors import UserError
+from toolkit.environment import resume_command
+from toolkit.errors import Interrupted, UserError
 from toolkit.evaluation import Metric, Outputs, predict
 from toolkit.first_batch import try_one_batch
 from toolkit.freezing import set_training_mode
+from toolkit.interruption import Interruption
 from toolkit.lr_finder import end_with_learning_rate
 from toolkit.objectives import Objective
 from toolkit.optimizers import build_optimizer
+from toolkit.processes import decided_by_main
 from toolkit.progress import Display, progress_bar
 from toolkit.resuming import new_state, restore_best, resume
 from toolkit.run import Run
+from toolkit.saving import save_patiently
 from toolkit.train_state import TrainState
 from toolkit.training_steps import (
     AfterEvaluation,
@@ -87,7 +92,9 @@ def fit(
     Raises:
         UserError: the loss or the gradient became NaN or infinite; names step, rows and learning
             rate. No parameter is left to train. The run was started with another number of
-            processes. An average is asked for of weights that are divided among processes.
+            processes. An average is asked for of weights that are divided among processes. A
+            checkpoint cannot be written.
+        Interrupted: by Ctrl-C or another signal; what was done is saved.
         RecipeEnds: after one batch of a dry run, or when a learning rate has been looked for.
     """
     training, store = _prepare(
@@ -132,7 +139,7 @@ def _prepare(
     if not (run.config.dry_run or run.config.lr_finder):
         run.begin()
     model, optimizer = accelerator.prepare(model, optimizer)
-    store = CheckpointStore(run.directory / "checkpoints", accelerator, train.keep_checkpoints)
+    store = CheckpointStore(run.checkpoint_folders, accelerator, train.keep_checkpoints)
     average = _start_average(accelerator, model, train.ema)
     # From here on every process draws its own dropout masks.
     torch.manual_seed(run.config.seed + accelerator.process_index)
@@ -143,6 +150,7 @@ def _prepare(
         run, model, optimizer, data, objective, collate, collate_validation, metric,
         steps_per_epoch, total_steps, row_lengths(data.train), state, padded=padded,
         average=average, after_evaluation=after_evaluation, clock=clock,
+        interruption=Interruption(alone=accelerator.num_processes == 1),
         encoder_decoder=bool(getattr(settings, "is_encoder_decoder", False)),
     )  # fmt: skip
     return training, store
@@ -155,7 +163,8 @@ def _train(training: Training, store: CheckpointStore) -> None:
     what, total = "training", training.total_steps
     if limit is not None:
         what, total = "seconds", math.ceil(limit)
-    with progress_bar(what, total, done=_progress(training)) as display:
+    bar = progress_bar(what, total, done=_progress(training))
+    with bar as display, training.interruption:
         training.clock.start()
         for step in training_steps(training):
             report = train_step(training, step)
@@ -164,7 +173,19 @@ def _train(training: Training, store: CheckpointStore) -> None:
             _account(training, step, training.clock.stop())
             _report(training, report, display, _progress(training) - before)
             _evaluate_and_save(training, step, store)
+            if training.interrupted:
+                raise _interrupted(training)
             training.clock.start()
+
+
+def _interrupted(training: Training) -> Interrupted:
+    # Of several processes only one may have had the signal.
+    number = training.interruption.signal or signal.SIGINT
+    return Interrupted(
+        f"interrupted after step {training.state.step}, which is saved. Go on with: "
+        f"{resume_command(training.run.directory)}",
+        128 + number,
+    )
 
 
 def _start_average(
@@ -201,8 +222,8 @@ def _place(state: TrainState) -> dict[str, float]:
 
 def _account(training: Training, step: Step, lap: Lap) -> None:
     state, accelerator, seconds = training.state, training.run.accelerator, lap.seconds
-    if training.run.config.train.max_seconds is not None and accelerator.num_processes > 1:
-        (seconds,) = broadcast_object_list([seconds])  # all stop at the same step
+    if training.run.config.train.max_seconds is not None:
+        seconds = decided_by_main(accelerator, seconds)  # all stop at the same step
     state.step += 1
     state.epoch = step.epoch
     state.seconds += seconds
@@ -214,14 +235,17 @@ def _account(training: Training, step: Step, lap: Lap) -> None:
 
 
 def _report(
-    training: Training, report: dict[str, float], display: Display, progress_made: int
+    training: Training, report: dict[str, Any], display: Display, progress_made: int
 ) -> None:
     state, run = training.state, training.run
     unit, count = ("tokens", state.tokens) if state.tokens else ("examples", state.examples)
-    display.advance(
-        progress_made, f"loss {report['loss']:.4f}  {count / state.seconds:,.0f} {unit}/s"
-    )
-    if state.step % run.config.train.log_every == 0 or state.step == 1 or training.at_end:
+    skipped = "skipped" in report
+    loss = "no loss" if skipped else f"loss {report['loss']:.4f}"
+    display.advance(progress_made, f"{loss}  {count / state.seconds:,.0f} {unit}/s")
+    if skipped:
+        notify(f"warning: step {state.step} was left out: {report['skipped']}")
+    due = state.step % run.config.train.log_every == 0 or state.step == 1 or training.at_end
+    if due or skipped:
         counts = {"tokens": state.tokens, "examples": state.examples}
         run.log(_place(state) | report | counts)
 
@@ -238,8 +262,13 @@ def _evaluate_and_save(training: Training, step: Step, store: CheckpointStore) -
         save = evaluate
     else:
         save = improved or at_end or state.step % train.save_every == 0
-    if save:
-        store.save(state.step, asdict(state), state.best_step)
+    if training.run.accelerator.num_processes == 1:  # no need to ask others in the next step
+        training.interrupted = training.interruption.requested
+    if save or training.interrupted:
+        save_patiently(
+            store, state.step, asdict(state), state.best_step, wait=train.wait_for_space,
+            interruption=training.interruption,
+        )  # fmt: skip
 
 
 def _evaluate(training: Training) -> bool:
@@ -254,10 +283,8 @@ def _evaluate(training: Training) -> bool:
             accelerator=run.accelerator,
             batch_size=run.config.train.eval_batch_size,
         )
-    values = [metric(outputs)]
-    if run.accelerator.num_processes > 1:
-        values = broadcast_object_list(values)  # one decision for all, whatever rounding does
-    metrics = values[0]
+    # One decision for all, whatever rounding does.
+    metrics = decided_by_main(run.accelerator, metric(outputs))
     run.log(_place(state) | {"validation": metrics})
     sign = 1 if metric.higher_is_better else -1
     best = state.best_metrics.get(metric.selection)

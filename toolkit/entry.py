@@ -9,8 +9,9 @@ from pathlib import Path
 
 from toolkit.afterwards import finish, forget_afterwards
 from toolkit.config import ConfigT, Invocation, parse_arguments
-from toolkit.console import fail
-from toolkit.errors import RecipeEnds, UserError
+from toolkit.console import fail, notify
+from toolkit.disk import is_full
+from toolkit.errors import Interrupted, RecipeEnds, UserError, first_line
 
 
 def run_recipe(
@@ -19,8 +20,9 @@ def run_recipe(
     """Run a recipe from the command line.
 
     Exit codes: 0 done (a dry run or a search for a learning rate too), 1 the run is complete but
-    could not be pushed, 2 the user's mistake (one message, no traceback), 130 interrupted. Any
-    other exception is a bug of ours and keeps its traceback.
+    could not be pushed, 2 the user's mistake or a full disk (one message, no traceback), 130
+    interrupted by Ctrl-C (128 and the number of another signal). Any other exception is a bug of
+    ours and keeps its traceback.
     """
     # datasets and tokenizers both fork; the tokenizers' own threads only earn a warning then.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -34,9 +36,20 @@ def run_recipe(
     except UserError as error:
         fail(str(error))
         sys.exit(2)
+    except Interrupted as interrupted:
+        notify(str(interrupted))
+        sys.exit(interrupted.status)
     except KeyboardInterrupt:
         fail(
             "interrupted. Where training had begun, the --resume command printed then continues "
             "from the last checkpoint."
         )
         sys.exit(130)
+    except Exception as error:
+        if not is_full(error):
+            raise
+        fail(
+            f"{first_line(error)}. The disk is full: make room and, where training had begun, go "
+            "on with the --resume command printed then."
+        )
+        sys.exit(2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -37,15 +38,24 @@ def describe_environment() -> dict[str, Any]:
 
 def command_line() -> str:
     """The command that started this process, as one would type it."""
-    import shlex
+    return shlex.join([*_launched(), *sys.argv[1:]])
 
+
+def resume_command(run: Path) -> str:
+    """The command that goes on with a run that this process has started."""
+    return shlex.join([*_launched(), "--resume", str(run)])
+
+
+def _launched() -> list[str]:
+    """Launcher and script of this process."""
     script = os.path.relpath(sys.argv[0])
     script = sys.argv[0] if script.startswith("..") else script
-    launcher = "accelerate launch" if "ACCELERATE_MIXED_PRECISION" in os.environ else "python"
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    if launcher == "python" and processes > 1:
-        launcher = f"torchrun --nproc_per_node {processes}"
-    return shlex.join([*launcher.split(), script, *sys.argv[1:]])
+    if "ACCELERATE_MIXED_PRECISION" in os.environ:
+        return ["accelerate", "launch", script]
+    if processes > 1:
+        return ["torchrun", "--nproc_per_node", str(processes), script]
+    return ["python", script]
 
 
 def peak_memory_bytes(device: str | None = None) -> int:

@@ -9,6 +9,14 @@ class UserError(Exception):
     """
 
 
+class Interrupted(KeyboardInterrupt):
+    """The person, or a scheduler, has ended a run, which is saved. ``status``: 128 + the signal."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class RecipeEnds(Exception):  # noqa: N818  (it is no error)
     """What was asked is done, without a training: `toolkit.entry.run_recipe` ends with code 0."""
 

@@ -9,16 +9,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
 import torch
 
 from toolkit.entry import run_recipe
-
-# Seconds for a recipe to end after Ctrl-C, which a terminal sends to it as well. Then it is sent
-# one: the signal may have been for this process alone.
-_GRACE = 5.0
 
 
 def import_recipe(file: Path) -> ModuleType:
@@ -45,7 +43,7 @@ def start_recipe(module: ModuleType, file: Path, arguments: list[str]) -> int:
         Its exit status.
 
     Raises:
-        KeyboardInterrupt: when the process, which is interrupted too, has ended.
+        KeyboardInterrupt: when the process, which is interrupted too, has saved its work and ended.
     """
     if torch.cuda.is_available():
         command = [sys.executable, "-m", "accelerate.commands.launch", "-q", str(file), *arguments]
@@ -57,28 +55,34 @@ def start_recipe(module: ModuleType, file: Path, arguments: list[str]) -> int:
         target=_in_child, args=(module, file, arguments)
     )
     process.start()
-    try:
-        process.join()
-    except KeyboardInterrupt:
-        process.join(_GRACE)
-        if process.is_alive() and process.pid is not None:
-            os.kill(process.pid, signal.SIGINT)
-        process.join()
-        raise
+    assert process.pid is not None
+    _wait(process.join, process.pid)
     assert process.exitcode is not None
     return process.exitcode
 
 
 def _wait_for(process: subprocess.Popen[bytes]) -> int:
-    try:
-        return process.wait()
-    except KeyboardInterrupt:
+    _wait(process.wait, process.pid)
+    return process.returncode
+
+
+def _wait(end: Callable[[], object], pid: int) -> None:
+    """Wait for a process; every Ctrl-C is passed on to it.
+
+    A terminal sends it one as well, which it takes for the same (`toolkit.interruption`); where the
+    signal was for this process alone, it gets none other.
+    """
+    interrupted = False
+    while True:
         try:
-            process.wait(_GRACE)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)
-            process.wait()
-        raise
+            end()
+            break
+        except KeyboardInterrupt:
+            interrupted = True
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
+    if interrupted:
+        raise KeyboardInterrupt
 
 
 def _in_child(module: ModuleType, file: Path, arguments: list[str]) -> None:

@@ -126,6 +126,7 @@ def _raise_the_rate(training: Training) -> tuple[list[float], list[float], str]:
     """Steps at rising rates; the rates and losses of those that were done, and why it ended."""
     training.total_steps = STEPS  # also where the data are fewer: they are passed several times
     training.run.config.train.max_seconds = None
+    training.run.config.train.not_finite = "stop"  # it is what is looked for
     training.average = None
     set_training_mode(training.model)
     rates: list[float] = []

@@ -151,6 +151,7 @@ def describe_training(run: Run[Any], result: FitResult) -> dict[str, Any]:
         "tokens_per_second": state.tokens / state.seconds if state.tokens else None,
         "best_step": state.best_step,
         "stopped_early": state.stopped_early,
+        **({"skipped_steps": state.skipped} if state.skipped else {}),
         "selection": result.selection,
         "peak_memory_bytes": peak,
         **describe_cost(run, state),

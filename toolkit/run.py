@@ -26,7 +26,7 @@ from toolkit.config import ConfigT, Invocation, RunConfig, save_config
 from toolkit.console import notify
 from toolkit.disk import write_whole
 from toolkit.dry_run import end_dry_run
-from toolkit.environment import command_line, describe_environment
+from toolkit.environment import command_line, describe_environment, resume_command
 from toolkit.errors import UserError
 from toolkit.json_values import without_nan
 from toolkit.published import published_result
@@ -48,6 +48,14 @@ class Run(Generic[ConfigT]):
     resumed: bool
     tracker: Tracker
     given: frozenset[str] = frozenset()  # settings of the command line itself
+
+    @property
+    def checkpoint_folders(self) -> list[Path]:
+        """Where its checkpoints lie: in its directory, or where that cannot be written."""
+        folders = [self.directory / "checkpoints"]
+        if (other := self.config.train.fallback_dir) is not None:
+            folders.append(Path(other) / self.recipe / self.directory.name / "checkpoints")
+        return folders
 
     def begin(self) -> None:
         """Make the run directory and record in it how the run was started.
@@ -82,7 +90,7 @@ class Run(Generic[ConfigT]):
             # The last of the two: a folder with a config.yaml is a run that can be resumed.
             save_config(self.config, self.directory / "config.yaml")
             notify(f"run directory {self.directory}")
-            notify(f"if interrupted, run the same command with only --resume {self.directory}")
+            notify(f"if interrupted, go on with: {resume_command(self.directory)}")
 
     def log(self, event: dict[str, Any], tracked_as: int | None = None) -> None:
         """Append one line to ``metrics.jsonl`` and tell the tracker (main process only).
@@ -104,7 +112,8 @@ class Run(Generic[ConfigT]):
         self.accelerator.wait_for_everyone()
         self.write_json("summary.json", summary)
         if self.accelerator.is_main_process:
-            shutil.rmtree(self.directory / "checkpoints", ignore_errors=True)
+            for folder in self.checkpoint_folders:
+                shutil.rmtree(folder, ignore_errors=True)
         self.tracker.finish(summary)
         self.accelerator.end_training()
         if self.config.push_to_hub is not None and self.accelerator.is_main_process:

@@ -26,6 +26,8 @@ class TrainState:
     padded_tokens: int | None = None  # as computed, of all processes; 0 for images
     flops_counted: int | None = None  # in the steps that were counted; None: cannot be counted
     positions_counted: int = 0  # padded tokens (or images) of these steps
+    skipped: int = 0  # steps left out for a loss or gradient that was not finite
+    skipped_on_end: int = 0  # of these, the ones since the last step that was not
     joules: float | None = None  # of the same time as seconds
     energy_source: str | None = None
 

@@ -33,6 +33,7 @@ from toolkit.counted_step import compute_counted, is_counted
 from toolkit.ema import WeightAverage
 from toolkit.errors import UserError
 from toolkit.evaluation import Metric, Outputs
+from toolkit.interruption import Interruption
 from toolkit.objectives import Batch, Objective
 from toolkit.optimizers import set_learning_rate
 from toolkit.run import Run
@@ -87,6 +88,8 @@ class Training:
     after_evaluation: AfterEvaluation | None = None
     average: WeightAverage | None = None
     clock: Clock = field(default_factory=Clock)
+    interruption: Interruption = field(default_factory=Interruption)
+    interrupted: bool = False  # all processes know, and end after this step
     encoder_decoder: bool = False  # its batches have two sides
 
     @property
@@ -107,6 +110,10 @@ class Training:
 
 class NotFiniteError(UserError):
     """A loss or gradient that is NaN or infinite; names step, rows and learning rate."""
+
+
+MOST_SKIPPED = 10
+"""Steps on end that may be left out for it: then the weights themselves are lost."""
 
 
 def count_steps(
@@ -173,7 +180,7 @@ def _epoch_steps(training: Training, epoch: int, done: int) -> Iterator[Step]:
 
 def train_step(
     training: Training, step: Step, learning_rate: float | None = None
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """One optimizer step.
 
     Args:
@@ -182,15 +189,38 @@ def train_step(
     Returns:
         ``loss`` (mean over the loss terms of all processes), ``learning_rate`` and ``grad_norm``
         before clipping (missing where a loss scaler skips the step for an infinite gradient).
+        ``skipped`` instead of loss and norm, and why, where the step was left out.
 
     Raises:
-        NotFiniteError: the loss or the gradient is NaN or infinite; the weights are as before.
+        NotFiniteError: the loss or the gradient is NaN or infinite; the weights are as before. With
+            `not_finite="skip"`, only where that is so for `MOST_SKIPPED` steps on end.
     """
-    accelerator, model, state = training.run.accelerator, training.model, training.state
-    train = training.run.config.train
+    state, train = training.state, training.run.config.train
     if learning_rate is None:
         learning_rate = _scheduled_rate(training)
     set_learning_rate(training.optimizer, learning_rate)
+    skips = train.not_finite == "skip"
+    # A batch norm has measured the bad batch by the time its loss is known.
+    buffers = [(b, b.clone()) for b in training.model.buffers()] if skips else []
+    try:
+        report = _compute_and_update(training, step, learning_rate)
+    except NotFiniteError as error:
+        training.optimizer.zero_grad()
+        state.skipped += 1
+        state.skipped_on_end += 1
+        if not skips or state.skipped_on_end >= MOST_SKIPPED:
+            raise
+        with torch.no_grad():
+            for buffer, value in buffers:
+                buffer.copy_(value)
+        return {"learning_rate": learning_rate, "skipped": str(error)}
+    state.skipped_on_end = 0
+    return report
+
+
+def _compute_and_update(training: Training, step: Step, learning_rate: float) -> dict[str, Any]:
+    accelerator, model, state = training.run.accelerator, training.model, training.state
+    train = training.run.config.train
     totals, padded = _global_counts(training, step)
     images = "input_ids" not in step.batches[0]
     if is_counted(state, images):
@@ -204,14 +234,14 @@ def train_step(
     if state.padded_tokens is not None:
         state.padded_tokens += int(padded)
     if not math.isfinite(mean_loss):
-        raise NotFiniteError(_not_finite("loss", mean_loss, step, state, learning_rate))
-    report = {"loss": mean_loss, "learning_rate": learning_rate}
+        raise NotFiniteError(_not_finite("loss", mean_loss, step, training, learning_rate))
+    report: dict[str, Any] = {"loss": mean_loss, "learning_rate": learning_rate}
     max_norm = math.inf if train.max_grad_norm is None else train.max_grad_norm
     norm = float(accelerator.clip_grad_norm_(model.parameters(), max_norm))
     if math.isfinite(norm):
         report["grad_norm"] = norm
     elif accelerator.scaler is None:  # a loss scaler skips such a step and lowers its scale
-        raise NotFiniteError(_not_finite("gradient norm", norm, step, state, learning_rate))
+        raise NotFiniteError(_not_finite("gradient norm", norm, step, training, learning_rate))
     training.optimizer.step()
     training.optimizer.zero_grad()
     if not accelerator.optimizer_step_was_skipped:
@@ -248,27 +278,43 @@ def _scheduled_rate(training: Training) -> float:
 def _global_counts(training: Training, step: Step) -> tuple[Tensor, Tensor]:
     """Of the whole step over all processes: terms per part of the loss [parts], padded tokens [].
 
-    A stand-in has no terms, but its tokens are computed.
+    A stand-in has no terms, but its tokens are computed. Who was interrupted is counted along.
     """
     accelerator, objective = training.run.accelerator, training.objective
     counts = []
     for batch, counted in zip(step.batches, step.counted, strict=True):
         terms = objective.count(batch)
         padded = padded_tokens(batch, training.encoder_decoder)
-        counts.append([*(terms if counted else [0] * len(terms)), padded])
+        asked = training.interruption.requested
+        counts.append([*(terms if counted else [0] * len(terms)), padded, asked])
     total = torch.tensor(counts, device=accelerator.device).sum(0)
     total = accelerator.reduce(total, reduction="sum")
+    training.interrupted = bool(total[-1])
     # A part without terms (no token was masked) has a sum of 0; 0 / 1 keeps it so.
-    return total[:-1].clamp(min=1).float(), total[-1]
+    return total[:-2].clamp(min=1).float(), total[-2]
 
 
 def _not_finite(
-    what: str, value: float, step: Step, state: TrainState, learning_rate: float
+    what: str, value: float, step: Step, training: Training, learning_rate: float
 ) -> str:
-    rows = ", ".join(str(i) for i in step.rows[:20])
-    more = f" and {len(step.rows) - 20} more" if len(step.rows) > 20 else ""
+    state, train = training.state, training.run.config.train
+    on_end = state.skipped_on_end + 1
+    left_out = f", for the {on_end}th step on end" if train.not_finite == "skip" else ""
     return (
-        f"the {what} became {value} in step {state.step + 1} (learning rate {learning_rate:.3g}, "
-        f"training rows {rows}{more}). The weights were not updated with it; the last checkpoint "
-        "is intact. Try a lower --train.learning_rate, or look at these rows."
+        f"the {what} became {value} in step {state.step + 1}{left_out} (learning rate "
+        f"{learning_rate:.3g}, training rows {_name_rows(step.rows, training.data.train)}). The "
+        "weights were not updated with it, and the last checkpoint is intact. Try a lower "
+        "--train.learning_rate, look at these rows, or leave such steps out with "
+        "--train.not_finite skip."
     )
+
+
+def _name_rows(rows: np.ndarray, data: Any) -> str:
+    """Numbers of the first 20, with their ids where they have any that say more."""
+    first = [int(i) for i in rows[:20]]
+    names = [str(i) for i in first]
+    if "id" in data.column_names:
+        ids = [str(name) for name in data[first]["id"]]
+        names = [n if n == i else f"{n} (id {i})" for n, i in zip(names, ids, strict=True)]
+    more = f" and {len(rows) - 20} more" if len(rows) > 20 else ""
+    return ", ".join(names) + more

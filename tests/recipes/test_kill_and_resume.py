@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import time
@@ -142,24 +143,97 @@ def test_a_damaged_newest_checkpoint_costs_only_its_steps(
     assert_equal_runs(run, whole)
 
 
-def test_interrupted_by_ctrl_c_it_says_so_and_can_be_resumed(
+def start_and_wait(start_process: Start, root: Path, step: int, *arguments: object) -> Any:
+    """A run in its ``step``th step, or a little later."""
+    process = start_process(root / "log", RECIPE, *arguments, "--output-dir", root, "--run-id", "a")
+    while steps_logged(root / RECIPE / "a") < step and process.is_alive():
+        time.sleep(0.002)
+    return process
+
+
+def resume_to_the_end(start_process: Start, root: Path) -> Path:
+    run = root / RECIPE / "a"
+    resumed = start_process(root / "log", RECIPE, "--resume", run)
+    resumed.join(120)
+    assert resumed.exitcode == 0, (root / "log").read_text(encoding="utf-8")
+    return run
+
+
+def test_interrupted_by_ctrl_c_it_saves_the_step_and_can_be_resumed(
     start_process: Start, tmp_path: Path, whole: Path, arguments: tuple[object, ...]
 ) -> None:
-    run = tmp_path / RECIPE / "a"
-    process = start_process(
-        tmp_path / "log", RECIPE, *arguments, "--output-dir", tmp_path, "--run-id", "a"
-    )
-    while steps_logged(run) < 8 and process.is_alive():
-        time.sleep(0.002)
+    process = start_and_wait(start_process, tmp_path, 7, *arguments, "--train.save-every", "100")
     os.kill(process.pid, signal.SIGINT)
     process.join(60)
     said = (tmp_path / "log").read_text(encoding="utf-8")
     assert process.exitcode == 130, said
     assert "Traceback" not in said
-    assert f"--resume {run}" in said
-    resumed = start_process(tmp_path / "log", RECIPE, "--resume", run)
-    resumed.join(120)
-    assert resumed.exitcode == 0
+    run = tmp_path / RECIPE / "a"
+    last = log_of(run)[-1]["step"]
+    assert f"interrupted after step {last}, which is saved. Go on with: python" in said
+    assert said.strip().endswith(f"recipes/bert_sentiment.py --resume {run}")
+    resume_to_the_end(start_process, tmp_path)
+    assert f"resuming {run} after step {last}\n" in (tmp_path / "log").read_text("utf-8")
+    assert_equal_runs(run, whole)
+
+
+def test_a_full_disk_ends_the_run_and_costs_only_the_steps_since_the_last_checkpoint(
+    start_process: Start, tmp_path: Path, whole: Path, arguments: tuple[object, ...]
+) -> None:
+    """No file may be larger than 20 kB from step 9 on: neither weights nor optimizer."""
+    arguments = (*arguments, "--train.wait-for-space", "0")
+    process = start_and_wait(start_process, tmp_path, 9, *arguments)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+    process.join(60)
+    said = (tmp_path / "log").read_text(encoding="utf-8")
+    assert process.exitcode == 2, said
+    assert "Traceback" not in said
+    problem = re.search(r"error: checkpoint step-(\d+) could not be saved in (\S+): (.*)", said)
+    assert problem is not None, said
+    assert "File too large (os error 27)" in problem[3]
+    assert re.search(r"It takes \d\.\d MB, and [\d,.]+ MB are free there", problem[3])
+    run = tmp_path / RECIPE / "a"
+    assert f"step-{int(problem[1]) - 2} is intact" in problem[3]
+    assert not list((run / "checkpoints").glob(".*"))
+    assert not (run / "checkpoints" / f"step-{problem[1]}").exists()
+    assert_equal_runs(resume_to_the_end(start_process, tmp_path), whole)
+
+
+def test_room_that_is_made_in_time_costs_nothing(
+    start_process: Start, tmp_path: Path, whole: Path, arguments: tuple[object, ...]
+) -> None:
+    process = start_and_wait(start_process, tmp_path, 9, *arguments)
+    infinite = resource.RLIM_INFINITY
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (20_000, infinite))
+    log, deadline = tmp_path / "log", time.monotonic() + 60
+    while "Training waits up to 600 seconds" not in log.read_text(encoding="utf-8"):
+        assert process.is_alive()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (infinite, infinite))
+    process.join(60)
+    assert process.exitcode == 0, log.read_text(encoding="utf-8")
+    assert_equal_runs(tmp_path / RECIPE / "a", whole)
+
+
+def test_checkpoints_go_to_the_other_disk_and_are_found_there(
+    start_process: Start, tmp_path: Path, whole: Path, arguments: tuple[object, ...]
+) -> None:
+    """The run directory's own folder of checkpoints is a file: nothing can be written in it."""
+    other = tmp_path / "other"
+    arguments = (*arguments, "--train.fallback-dir", other)
+    process = start_and_wait(start_process, tmp_path, 1, *arguments)
+    run = tmp_path / RECIPE / "a"
+    while not (run / "checkpoints").is_dir() and process.is_alive():
+        time.sleep(0.001)
+    shutil.rmtree(run / "checkpoints", ignore_errors=True)
+    (run / "checkpoints").touch()
+    kill_after(process, run, 15, 0.0)
+    assert list((other / RECIPE / "a" / "checkpoints").glob("step-*"))
+    resume_to_the_end(start_process, tmp_path)
+    said = (tmp_path / "log").read_text("utf-8")
+    assert int(re.findall(r"after step (\d+)", said)[-1]) >= 10
+    assert not (other / RECIPE / "a" / "checkpoints").exists()
     assert_equal_runs(run, whole)
 
 
@@ -225,14 +299,27 @@ def test_every_recipe_ends_in_the_same_bits(
     assert_equal_runs(run, whole)
 
 
-@pytest.mark.slow
-def test_killed_at_twenty_random_moments(
-    start_process: Start, tmp_path: Path, whole: Path, arguments: tuple[object, ...]
+@pytest.mark.parametrize(
+    "times",
+    [
+        4,
+        pytest.param(20, marks=pytest.mark.slow),
+        pytest.param(200, marks=pytest.mark.slow),
+    ],
+)
+def test_killed_at_random_moments(
+    start_process: Start,
+    tmp_path: Path,
+    whole: Path,
+    arguments: tuple[object, ...],
+    times: int,
 ) -> None:
-    generator = random.Random(2)
-    for number in range(20):
+    """Anywhere in two epochs: while a step is computed, evaluated, or saved (every second is)."""
+    generator = random.Random(times)
+    for number in range(times):
         root = tmp_path / str(number)
         root.mkdir()
         moment = (generator.randint(1, 24), generator.random() / 20)
         run = kill_and_resume(start_process, root, arguments, [moment])
         assert_equal_runs(run, whole)
+        shutil.rmtree(root)

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import resource
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -153,6 +157,102 @@ def test_frozen_features_on_two_processes_equal_one(
     assert list(two["id"]) == list(one["id"])
     difference = np.stack(two["probabilities"]) - np.stack(one["probabilities"])
     assert np.abs(difference).max() < 1e-4
+
+
+@pytest.fixture(scope="session")
+def two_processes(
+    start_process: Start, tmp_path_factory: pytest.TempPathFactory, arguments: tuple[object, ...]
+) -> tuple[tuple[object, ...], Path]:
+    """A run of two processes that is left alone, and its options."""
+    root = tmp_path_factory.mktemp("two")
+    options = (
+        *arguments, "--train.batch-size", "4", "--train.accumulation-steps", "3",
+        "--train.save-every", "2", "--train.evaluate-every", "5",
+    )  # fmt: skip
+    processes = start_two(start_process, root / "log", *options, "--output-dir", root)
+    assert join(processes, root / "log") == [0, 0], (root / "log").read_text("utf-8")
+    return options, root / "bert_sentiment" / "a"
+
+
+def wait_for_step(processes: list[Any], run: Path, step: int) -> None:
+    log = run / "metrics.jsonl"
+    while not log.exists() or log.read_text("utf-8").count('"learning_rate"') < step:
+        assert all(process.is_alive() for process in processes)
+        time.sleep(0.002)
+
+
+def assert_same_bits(run: Path, whole: Path) -> None:
+    weights, expected = (load_file(r / "model" / "model.safetensors") for r in (run, whole))
+    assert all(value.equal(expected[name]) for name, value in weights.items())
+    logs = [[{**line, "seconds": 0} for line in log_of(r)] for r in (run, whole)]
+    assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize(
+    "times", [2, pytest.param(20, marks=pytest.mark.slow)], ids="{} times".format
+)
+def test_killed_at_random_moments_two_processes_resume_to_the_same_bits(
+    start_process: Start,
+    tmp_path: Path,
+    two_processes: tuple[tuple[object, ...], Path],
+    times: int,
+) -> None:
+    options, whole = two_processes
+    generator = random.Random(times)
+    for number in range(times):
+        root = tmp_path / str(number)
+        root.mkdir()
+        run = root / "bert_sentiment" / "a"
+        processes = start_two(start_process, root / "log", *options, "--output-dir", root)
+        wait_for_step(processes, run, generator.randint(1, 12))
+        time.sleep(generator.random() / 20)
+        for process in generator.sample(processes, 2):
+            process.kill()
+        join(processes, root / "log")
+        processes = start_two(start_process, root / "log", "--resume", run)
+        assert join(processes, root / "log") == [0, 0], (root / "log").read_text("utf-8")
+        assert_same_bits(run, whole)
+
+
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_when_one_process_is_interrupted_both_save_and_end(
+    start_process: Start, tmp_path: Path, two_processes: tuple[tuple[object, ...], Path], rank: int
+) -> None:
+    options, whole = two_processes
+    log, run = tmp_path / "log", tmp_path / "bert_sentiment" / "a"
+    processes = start_two(start_process, log, *options, "--output-dir", tmp_path)
+    wait_for_step(processes, run, 6)
+    os.kill(processes[rank].pid, signal.SIGINT)
+    assert join(processes, log) == [130, 130], log.read_text("utf-8")
+    said = log.read_text("utf-8")
+    assert "Traceback" not in said
+    last = log_of(run)[-1]["step"]
+    assert said.count(f"interrupted after step {last}, which is saved") == 1  # one speaks
+    assert "torchrun --nproc_per_node 2" in said
+    processes = start_two(start_process, log, "--resume", run)
+    assert join(processes, log) == [0, 0], log.read_text("utf-8")
+    assert_same_bits(run, whole)
+
+
+@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_when_one_process_finds_the_disk_full_both_end(
+    start_process: Start, tmp_path: Path, two_processes: tuple[tuple[object, ...], Path], rank: int
+) -> None:
+    """The first writes weights and optimizer, the second its random states alone (5 kB)."""
+    options, whole = two_processes
+    log, run = tmp_path / "log", tmp_path / "bert_sentiment" / "a"
+    options = (*options, "--train.wait-for-space", "0", "--output-dir", tmp_path)
+    processes = start_two(start_process, log, *options)
+    wait_for_step(processes, run, 5)
+    limit = (20_000 if rank == 0 else 1_000, resource.RLIM_INFINITY)
+    resource.prlimit(processes[rank].pid, resource.RLIMIT_FSIZE, limit)
+    assert join(processes, log) == [2, 2], log.read_text("utf-8")
+    said = log.read_text("utf-8")
+    assert "Traceback" not in said
+    assert "is intact: make room" in said
+    processes = start_two(start_process, log, "--resume", run)
+    assert join(processes, log) == [0, 0], log.read_text("utf-8")
+    assert_same_bits(run, whole)
 
 
 def test_unconnected_processes_are_refused_with_the_command_that_connects_them(

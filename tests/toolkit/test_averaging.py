@@ -91,7 +91,7 @@ def test_the_better_one_on_validation_is_taken(
         decoder_attention_heads=2, encoder_ffn_dim=8, decoder_ffn_dim=8, max_position_embeddings=9,
     )  # fmt: skip
     model = run.accelerator.prepare(ScratchPaperTransformerForConditionalGeneration(config))
-    store = CheckpointStore(run.directory / "checkpoints", run.accelerator, keep=3)
+    store = CheckpointStore(run.checkpoint_folders, run.accelerator, keep=3)
     for step in (9, 10, 20, 100):  # the newest two by number are 20 and 100
         torch.nn.init.constant_(model.lm_head.weight, float(step))
         store.save(step, {}, None)

@@ -6,8 +6,10 @@ import hashlib
 import json
 import os
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,10 +18,11 @@ import torch
 from accelerate import Accelerator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors import SafetensorError
 from torch import nn
 
 import toolkit.checkpoint
-from toolkit.checkpoint import CheckpointStore, find_damage
+from toolkit.checkpoint import CheckpointStore, SaveError, find_damage
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 
@@ -38,7 +41,7 @@ def make_store(tmp_path: Path) -> Callable[..., tuple[CheckpointStore, nn.Module
         accelerator = Accelerator()
         net = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
         model, optimizer = accelerator.prepare(net, torch.optim.AdamW(net.parameters(), lr=0.1))
-        return CheckpointStore(tmp_path / "checkpoints", accelerator, keep), model, optimizer
+        return CheckpointStore([tmp_path / "checkpoints"], accelerator, keep), model, optimizer
 
     return make
 
@@ -73,7 +76,7 @@ def test_random_states_come_back_where_accelerate_gives_up_on_them(make_store: A
     store, *_ = make_store()
     store.save(1, {}, None)
     drawn = draw()
-    (store.folder / "step-1" / "random_states_0.pkl").unlink()
+    (store.folders[0] / "step-1" / "random_states_0.pkl").unlink()
     store.restore(1)
     assert draw() == drawn
 
@@ -81,7 +84,7 @@ def test_random_states_come_back_where_accelerate_gives_up_on_them(make_store: A
 def test_the_manifest_lists_every_file_with_size_and_hash(make_store: Any) -> None:
     store, *_ = make_store()
     store.save(1, {}, None)
-    folder = store.folder / "step-1"
+    folder = store.folders[0] / "step-1"
     manifest = json.loads((folder / "manifest.json").read_text())
     files = {path.name: path for path in folder.iterdir() if path.name != "manifest.json"}
     assert manifest.keys() == files.keys()
@@ -92,9 +95,9 @@ def test_the_manifest_lists_every_file_with_size_and_hash(make_store: Any) -> No
 
 
 def test_steps_are_numbers_and_other_things_are_not_checkpoints(tmp_path: Path) -> None:
-    store = CheckpointStore(tmp_path / "none", None)  # type: ignore[arg-type]
+    store = CheckpointStore([tmp_path / "none"], None)  # type: ignore[arg-type]
     assert store.steps() == []
-    store = CheckpointStore(tmp_path, None)  # type: ignore[arg-type]
+    store = CheckpointStore([tmp_path], None)  # type: ignore[arg-type]
     for name in ("step-100", "step-9", "step-20", ".step-300.partial", "step-x", "best", "step-7a"):
         (tmp_path / name).mkdir()
     assert store.steps() == [9, 20, 100]
@@ -111,10 +114,10 @@ def test_steps_are_numbers_and_other_things_are_not_checkpoints(tmp_path: Path) 
 def test_rotation_never_removes_the_best_or_the_newest(
     tmp_path_factory: pytest.TempPathFactory, keep: int, steps: list[int], data: st.DataObject
 ) -> None:
-    store = CheckpointStore(tmp_path_factory.mktemp("c"), None, keep)  # type: ignore[arg-type]
+    store = CheckpointStore([tmp_path_factory.mktemp("c")], None, keep)  # type: ignore[arg-type]
     best: int | None = None
     for number, current in enumerate(steps):
-        (store.folder / f"step-{current}").mkdir()
+        (store.folders[0] / f"step-{current}").mkdir()
         if data.draw(st.booleans()):
             best = current
         store._clear_old(protected={current, best})
@@ -141,24 +144,86 @@ def test_an_interrupted_save_leaves_the_previous_checkpoint_and_no_new_name(
         assert restore_newest(store) == {"step": 1}
     store.save(2, {"step": 2}, None)  # over what was left lying there
     assert store.steps() == [2]
-    assert find_damage(store.folder / "step-2") is None
-    assert [path.name for path in store.folder.iterdir()] == ["step-2"]
+    assert find_damage(store.folders[0] / "step-2") is None
+    assert [path.name for path in store.folders[0].iterdir()] == ["step-2"]
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device"),
+        RuntimeError("[enforce fail] . PytorchStreamWriter failed writing file data/1"),
+        SafetensorError(
+            "Error while serializing: I/O error: No space left on device (os error 28)"
+        ),
+    ],
+)
 def test_a_full_disk_ends_the_save_and_not_the_checkpoint(
-    make_store: Any, monkeypatch: pytest.MonkeyPatch
+    make_store: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     store, *_ = make_store()
     store.save(1, {"step": 1}, None)
 
     def no_space(*args: Any, **kwargs: Any) -> None:
-        raise OSError(28, "No space left on device")
+        raise error
 
     with monkeypatch.context() as full:
         full.setattr(torch, "save", no_space)
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(SaveError) as caught:
             store.save(2, {"step": 2}, None)
+    said = str(caught.value)
+    assert f"checkpoint step-2 could not be saved in {store.folders[0]}: {error}. It takes" in said
+    assert os.listdir(store.folders[0]) == ["step-1"]
     assert restore_newest(store) == {"step": 1}
+
+
+def test_an_error_that_is_not_the_disks_is_not_hidden(
+    make_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, *_ = make_store()
+    monkeypatch.setattr(toolkit.checkpoint, "_random_state", lambda: {}["python"])
+    with pytest.raises(KeyError):
+        store.save(1, {}, None)
+
+
+def test_without_room_nothing_is_written(make_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, model, optimizer = make_store()
+    step(model, optimizer)
+    # 8 + 3 weights, AdamW's two averages of each and four step counters, all float32.
+    assert store.bytes_needed() == (3 * 11 + 4) * 4 + 100_000
+    free = SimpleNamespace(free=100_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: free)
+    with pytest.raises(SaveError, match=r"the disk is too full\. It takes 0\.1 MB, and 0\.1 MB"):
+        store.save(1, {}, None)
+    assert os.listdir(store.folders[0]) == []
+    free.free = 100_148
+    store.save(1, {"step": 1}, None)
+    assert restore_newest(store) == {"step": 1}
+
+
+def test_where_the_first_folder_is_full_the_second_is_taken(
+    make_store: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+) -> None:
+    """Both hold one series: the newest counts, wherever it lies, and old ones go from both."""
+    store, *_ = make_store()
+    store.folders.append(tmp_path / "other" / "checkpoints")
+    usage = {store.folders[0]: 10**9, store.folders[1]: 10**9}
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=usage[folder]))
+    store.save(1, {"step": 1}, None)
+    usage[store.folders[0]] = 0
+    store.save(2, {"step": 2}, 1)
+    assert "saved in" in capsys.readouterr().err
+    assert [os.listdir(folder) for folder in store.folders] == [["step-1"], ["step-2"]]
+    assert store.steps() == [1, 2]
+    assert restore_newest(store) == {"step": 2}
+    usage[store.folders[0]] = 10**9
+    store.save(3, {"step": 3}, 3)
+    assert [os.listdir(folder) for folder in store.folders] == [["step-3"], []]
+    usage.update(dict.fromkeys(usage, 0))
+    with pytest.raises(SaveError) as caught:
+        store.save(4, {}, 3)
+    assert str(caught.value).count("the disk is too full") == 2
+    assert restore_newest(store) == {"step": 3}
 
 
 def test_files_reach_the_disk_before_they_get_their_name(
@@ -182,7 +247,7 @@ def test_files_reach_the_disk_before_they_get_their_name(
     monkeypatch.setattr(Path, "rename", rename)
     store.save(1, {}, None)
     named = events.index("rename to step-1")
-    folder = store.folder / "step-1"
+    folder = store.folders[0] / "step-1"
     assert {path.name for path in folder.iterdir()} <= set(events[:named])
     assert ".step-1.partial" in events[:named]
     assert events[named + 1 :] == ["checkpoints"]  # the folder that holds the name
@@ -192,7 +257,7 @@ def test_saving_a_step_again_replaces_a_broken_one(make_store: Any) -> None:
     store, *_ = make_store(keep=2)
     store.save(1, {"step": 1}, None)
     store.save(2, {"step": 2}, None)
-    (store.folder / "step-2" / "manifest.json").unlink()
+    (store.folders[0] / "step-2" / "manifest.json").unlink()
     assert restore_newest(store) == {"step": 1}
     store.save(2, {"step": 2, "again": True}, None)
     assert restore_newest(store) == {"step": 2, "again": True}
@@ -203,7 +268,7 @@ def test_without_a_complete_checkpoint_there_is_nothing_to_restore(
 ) -> None:
     store, *_ = make_store()
     assert restore_newest(store) is None
-    (store.folder / "step-3").mkdir(parents=True)
+    (store.folders[0] / "step-3").mkdir(parents=True)
     assert restore_newest(store) is None
     assert "skipping checkpoint step-3: manifest.json is missing" in capsys.readouterr().err
-    assert find_damage(store.folder / "step-4") == "it does not exist"
+    assert find_damage(store.folders[0] / "step-4") == "it does not exist"

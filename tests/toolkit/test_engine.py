@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import shutil
+import signal
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import datasets
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 from torch import nn
 
+import toolkit.interruption
+import toolkit.saving
+from toolkit.checkpoint import SaveError
 from toolkit.config import Invocation, RunConfig, TrainConfig, load_config
 from toolkit.engine import FitResult, fit
-from toolkit.errors import UserError
+from toolkit.errors import Interrupted, UserError
 from toolkit.evaluation import ClassificationMetric
-from toolkit.objectives import Batch, Classification
+from toolkit.objectives import Batch, Classification, Objective
 from toolkit.run import start_run
+from toolkit.train_state import TrainState
+from toolkit.training_steps import NotFiniteError, Training, train_step, training_steps
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 
@@ -451,6 +461,134 @@ def test_the_same_seed_gives_the_same_run_and_another_does_not(
     assert log_of(tmp_path / "bag" / "one") == log_of(tmp_path / "bag" / "two")
 
 
+# Ctrl-C
+
+
+class Interrupting(Spy):
+    """Sends a signal to this process in one of its passes."""
+
+    def __init__(self, at: int, number: int = signal.SIGINT) -> None:
+        super().__init__()
+        self.at, self.number = at, number
+
+    def loss(self, model: nn.Module, batch: Batch) -> torch.Tensor:
+        if self.passes + 1 == self.at:
+            os.kill(os.getpid(), self.number)
+        return super().loss(model, batch)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_finishes_the_step_and_saves(
+    train_bag: Callable[..., FitResult], tmp_path: Path, number: int
+) -> None:
+    """In a step after which nothing is due: the checkpoint is made for the interruption alone."""
+    whole = train_bag("whole", settings())
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(Interrupted) as caught:
+            train_bag("run", settings(), objective=Interrupting(3 * 10 + 2, number))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    run = tmp_path / "bag" / "run"
+    assert caught.value.status == 128 + number
+    assert str(caught.value).startswith("interrupted after step 11, which is saved. Go on with: ")
+    assert str(caught.value).endswith(f"--resume {run}")
+    assert log_of(run)[-1]["step"] == 11
+    assert "step-11" in checkpoints(run)
+    resumed = train_bag("run", None, resume=True)
+    assert_same_weights(resumed.model, whole.model)
+    assert log_of(run) == log_of(tmp_path / "bag" / "whole")
+
+
+def test_interrupted_in_the_last_step_it_ends_without_the_test(
+    train_bag: Callable[..., FitResult], tmp_path: Path
+) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(Interrupted, match="after step 2,"):
+            train_bag("run", settings(max_steps=2), objective=Interrupting(6))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert checkpoints(tmp_path / "bag" / "run") == ["step-2"]
+
+
+def test_a_second_ctrl_c_ends_it_within_the_step(
+    train_bag: Callable[..., FitResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(toolkit.interruption, "SAME_SIGNAL", 0.0)
+
+    class Twice(Interrupting):
+        def loss(self, model: nn.Module, batch: Batch) -> torch.Tensor:
+            if self.passes + 1 == self.at:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.01)
+            return super().loss(model, batch)
+
+    objective = Twice(3 * 10 + 2)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            train_bag("run", settings(), objective=objective)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not isinstance(caught.value, Interrupted)
+    assert objective.passes == 3 * 10 + 1
+    assert checkpoints(tmp_path / "bag" / "run") == ["step-8"]
+
+
+# A full disk
+
+
+def test_it_waits_for_room_and_goes_on(
+    train_bag: Callable[..., FitResult],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole = train_bag("whole", settings())
+    free = iter([10**9, *[5] * 6, *[10**9] * 9])  # full when step 16 is to be saved
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free)))
+    monkeypatch.setattr(toolkit.saving, "RETRY", 0.01)
+    result = train_bag("run", settings())
+    assert_same_weights(result.model, whole.model)
+    said = capsys.readouterr().err
+    assert said.count("checkpoint step-16 cannot be saved") == 1
+    assert "Training waits up to 600 seconds" in said
+
+
+def test_it_gives_up_waiting_and_the_checkpoint_before_is_intact(
+    train_bag: Callable[..., FitResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = train_bag("whole", settings())
+    free = iter([10**9, *[5] * 1000])
+    with monkeypatch.context() as full:
+        full.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free)))
+        full.setattr(toolkit.saving, "RETRY", 0.01)
+        with pytest.raises(SaveError) as caught:
+            train_bag("run", settings(wait_for_space=0.05))
+    assert "checkpoint step-16 cannot be saved" in str(caught.value)
+    assert "Checkpoint step-8 is intact: make room and go on" in str(caught.value)
+    assert checkpoints(tmp_path / "bag" / "run") == ["step-8"]
+    assert_same_weights(train_bag("run", None, resume=True).model, whole.model)
+
+
+def test_ctrl_c_ends_the_wait(
+    train_bag: Callable[..., FitResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    started = time.monotonic()
+    try:
+        timer.start()
+        with pytest.raises(SaveError, match="There is no earlier checkpoint"):
+            train_bag("run", settings(save_every=1))
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - started < 60  # not 600
+
+
 # Losses that are not numbers
 
 
@@ -491,3 +629,62 @@ def test_an_infinite_gradient_of_a_finite_loss_stops_the_run_too(
     with pytest.raises(UserError, match=r"the gradient norm became (nan|inf) in step 3"):
         train_bag("run", settings(epochs=1, save_every=1), model=model, objective=Explosive())
     assert all(torch.isfinite(value).all() for value in model.state_dict().values())
+
+
+def test_a_step_with_a_nan_can_be_left_out(
+    train_bag: Callable[..., FitResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = settings(epochs=1, not_finite="skip", log_every=100)
+    model, objective = Bag(), Spy(nan_at=3 * 2 + 2)  # the second pass of step 3
+    result = train_bag("run", train, model=model, objective=objective)
+    assert result.state.skipped == 1
+    assert (result.state.step, result.state.updates) == (8, 7)
+    events = [event for event in log_of(tmp_path / "bag" / "run") if "validation" not in event]
+    assert [event["step"] for event in events] == [1, 3, 8]  # it is logged though not due
+    assert "the loss became nan in step 3" in events[1]["skipped"]
+    assert "loss" not in events[1]
+    assert "warning: step 3 was left out" in capsys.readouterr().err
+    assert all(torch.isfinite(value).all() for value in model.state_dict().values())
+
+
+def test_ten_such_steps_on_end_end_the_run(train_bag: Callable[..., FitResult]) -> None:
+    class Lost(Spy):
+        def loss(self, model: nn.Module, batch: Batch) -> torch.Tensor:
+            return super().loss(model, batch) * (float("nan") if self.passes > 6 else 1)
+
+    with pytest.raises(NotFiniteError, match="in step 12, for the 10th step on end"):
+        train_bag("run", settings(not_finite="skip"), objective=Lost())
+
+
+def test_what_a_batch_norm_measured_of_it_is_forgotten() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))
+    rows = datasets.Dataset.from_dict(
+        {"x": [[1.0, 2.0], [float("inf"), 1.0], [0.0, 3.0], [2.0, 2.0]], "id": list("abcd")}
+    )
+
+    class Task:
+        def count(self, batch: Batch) -> list[int]:
+            return [len(batch["input_ids"])]
+
+        def loss(self, model: nn.Module, batch: Batch) -> torch.Tensor:
+            return model(batch["input_ids"]).square().sum().view(1)
+
+    def collate(rows: list[dict[str, Any]]) -> Batch:
+        return {"input_ids": torch.tensor([row["x"] for row in rows])}
+
+    train = TrainConfig(epochs=1, batch_size=4, not_finite="skip", warmup_ratio=0.0)
+    config = SimpleNamespace(train=train, seed=0)
+    run: Any = SimpleNamespace(config=config, accelerator=Accelerator())
+    unused: Any = None
+    training = Training(
+        run=run, model=model, optimizer=torch.optim.SGD(model.parameters(), lr=1.0),
+        data=SimpleNamespace(train=rows, validation=rows), objective=cast(Objective, Task()),
+        collate=collate, collate_validation=collate, metric=unused, steps_per_epoch=1,
+        total_steps=1, lengths=None, state=TrainState(),
+    )  # fmt: skip
+    before = weights(model)
+    report = train_step(training, next(training_steps(training)))
+    assert "(id b)" in report["skipped"]
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    assert all(parameter.grad is None for parameter in model.parameters())

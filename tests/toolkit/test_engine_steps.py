@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import threading
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +25,7 @@ from torch import nn
 from toolkit.batching import padded_lengths, plan_epoch
 from toolkit.config import RunConfig, TrainConfig
 from toolkit.errors import UserError
-from toolkit.objectives import IGNORED, Batch, Pretraining
+from toolkit.objectives import IGNORED, Batch, Classification, Pretraining
 from toolkit.optimizers import build_optimizer
 from toolkit.train_state import TrainState
 from toolkit.training_steps import (
@@ -173,14 +174,22 @@ def run_steps(training: Training) -> list[dict[str, float]]:
 
 
 def train_on_cluster(
-    size: int, rows: datasets.Dataset, train: TrainConfig
+    size: int,
+    rows: datasets.Dataset,
+    train: TrainConfig,
+    build: Callable[[], nn.Module] = Tokens,
+    objective: Any = None,
+    collate: Any = pad,
 ) -> tuple[list[nn.Module], list[dict[str, float]]]:
-    cluster, models, reports, errors = Cluster(size), [Tokens() for _ in range(size)], {}, []
+    cluster, models, reports, errors = Cluster(size), [build() for _ in range(size)], {}, []
 
     def work(rank: int) -> None:
         try:
             member = Member(cluster, rank, models[rank])
-            reports[rank] = run_steps(make_training(member, models[rank], rows, train))
+            training = make_training(
+                member, models[rank], rows, train, objective=objective, collate=collate
+            )
+            reports[rank] = run_steps(training)
         except BaseException as error:
             errors.append(error)
             cluster.barrier.abort()
@@ -269,6 +278,82 @@ def test_short_batches_do_not_weigh_more_than_long_ones() -> None:
     off = torch.cat([(a - b).flatten() for a, b in zip(wrong_grads, right_grads, strict=True)])
     size = torch.cat([g.flatten() for g in right_grads])
     assert off.norm() / size.norm() > 0.1  # so the test above can tell them apart
+
+
+class Sequences(nn.Module):
+    """A classifier of mean-pooled texts."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.embed = nn.Embedding(20, 6, dtype=dtype)
+        self.out = nn.Linear(6, 3, dtype=dtype)
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> SimpleNamespace:
+        mask = attention_mask[..., None].to(self.embed.weight.dtype)
+        pooled = (self.embed(input_ids).tanh() * mask).sum(1) / mask.sum(1)
+        return SimpleNamespace(logits=self.out(pooled))
+
+
+class SequenceTask(Classification):
+    """The loss of classifiers, in the precision of the model."""
+
+    def loss(self, model: nn.Module, batch: Batch) -> torch.Tensor:
+        logits = model(batch["input_ids"], batch["attention_mask"]).logits
+        return nn.functional.cross_entropy(logits, batch["labels"], reduction="sum").view(1)
+
+
+def collate_sequences(rows: list[dict[str, Any]]) -> Batch:
+    batch = pad(rows)
+    lengths = torch.tensor([row["length"] for row in rows])
+    mask = (torch.arange(batch["input_ids"].shape[1]) < lengths[:, None]).long()
+    labels = torch.tensor([row["input_ids"][0] % 3 for row in rows])
+    return {"input_ids": batch["input_ids"], "attention_mask": mask, "labels": labels}
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    processes=st.integers(1, 4),
+    micro_batch=st.integers(1, 5),
+    accumulation=st.integers(1, 3),
+    rows=st.integers(1, 50),
+    exact=st.booleans(),
+)
+def test_the_gradient_of_a_sequence_loss_is_the_full_batchs_for_any_split(
+    processes: int, micro_batch: int, accumulation: int, rows: int, exact: bool
+) -> None:
+    """With plain SGD at rate 1 a step moves the weights by the gradient; also in a short step."""
+    dtype, tolerance = (torch.float64, 1e-9) if exact else (torch.float32, 1e-5)
+    data = token_rows(rows, seed=rows)
+    train = TrainConfig(
+        epochs=1, batch_size=micro_batch, accumulation_steps=accumulation, learning_rate=1.0,
+        warmup_ratio=0.0, max_grad_norm=None, schedule="constant", group_by_length=rows % 2 == 0,
+    )  # fmt: skip
+    steps = math.ceil(rows / (processes * micro_batch * accumulation))
+    for number in {1, steps}:  # the first window, and the last one, which is rarely full
+        train.max_steps = number
+        models, _ = train_on_cluster(
+            processes, data, train, lambda: Sequences(dtype), SequenceTask(), collate_sequences
+        )
+        train.max_steps = number - 1
+        before = Sequences(dtype)
+        if number > 1:
+            trained, _ = train_on_cluster(
+                processes, data, train, lambda: Sequences(dtype), SequenceTask(), collate_sequences
+            )
+            before.load_state_dict(trained[0].state_dict())
+        lengths = np.asarray(data["length"][:]) if train.group_by_length else None
+        window = plan_epoch(rows, processes * micro_batch * accumulation, 5, 0, lengths)[number - 1]
+        batch = collate_sequences([data[int(i)] for i in window])
+        full = before.double()
+        loss = SequenceTask().loss(full, batch).sum() / len(window)
+        wanted = torch.cat([g.flatten() for g in torch.autograd.grad(loss, [*full.parameters()])])
+        for model in models:
+            moved = torch.cat(
+                [(a - b).flatten() for a, b in
+                 zip(full.parameters(), model.double().parameters(), strict=True)]
+            )  # fmt: skip
+            assert (moved - wanted).norm() <= tolerance * wanted.norm()
 
 
 @pytest.mark.usefixtures("fresh_accelerator")

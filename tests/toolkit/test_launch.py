@@ -19,10 +19,7 @@ from toolkit import launch
 SLEEP = "import signal, sys, time; signal.signal(signal.SIGINT, signal.SIG_DFL); time.sleep(60)"
 
 
-def test_a_process_that_ctrl_c_did_not_reach_is_interrupted_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(launch, "_GRACE", 0.1)
+def test_a_process_that_ctrl_c_did_not_reach_is_interrupted_too() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen([sys.executable, "-c", SLEEP])
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
