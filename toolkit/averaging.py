@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate.utils import DistributedType
 from safetensors.torch import load_file, load_model, save_file
 from torch import nn
 
@@ -35,13 +36,20 @@ def keep_for_average(run: Run[Any], count: int) -> None:
 
     Raises:
         UserError: a count that is no number of checkpoints to average, or a moving average that
-            is kept already: what is saved beside it would be averaged, and compared with it.
+            is kept already: what is saved beside it would be averaged, and compared with it; or
+            weights that are divided among processes.
     """
     if count < 0 or count == 1:
         raise UserError(f"--average {count}: expected 0 (no average) or at least 2 checkpoints")
     train = run.config.train
     if count and train.ema is not None:
         raise UserError(f"--average {count} and --train.ema {train.ema}: choose one average.")
+    kind = run.accelerator.distributed_type
+    if count and kind in (DistributedType.FSDP, DistributedType.DEEPSPEED):
+        raise UserError(
+            f"--average {count}: with {kind.value} checkpoints hold no whole weights to average. "
+            "Leave it out, or launch with DDP."
+        )
     train.keep_checkpoints = max(train.keep_checkpoints, count)
 
 

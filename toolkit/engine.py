@@ -38,6 +38,7 @@ from toolkit.progress import Display, progress_bar
 from toolkit.resuming import new_state, restore_best, resume
 from toolkit.run import Run
 from toolkit.saving import save_patiently
+from toolkit.sharding import prepare
 from toolkit.train_state import TrainState
 from toolkit.training_steps import (
     AfterEvaluation,
@@ -138,7 +139,7 @@ def _prepare(
     optimizer = build_optimizer(model, train)
     if not (run.config.dry_run or run.config.lr_finder):
         run.begin()
-    model, optimizer = accelerator.prepare(model, optimizer)
+    model, optimizer = prepare(accelerator, model, optimizer)
     store = CheckpointStore(run.checkpoint_folders, accelerator, train.keep_checkpoints)
     average = _start_average(accelerator, model, train.ema)
     # From here on every process draws its own dropout masks.

@@ -1,6 +1,7 @@
 """What of a pretrained model is trained, and how it is saved: settings that recipes share."""
 
 # No `from __future__ import annotations` here: recipes inherit from this dataclass.
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ from toolkit.freezing import freeze_encoder, freeze_lowest
 from toolkit.modeling import LoadedModel, load_pretrained
 from toolkit.outcome import save_model
 from toolkit.run import Run
+from toolkit.sharding import gather_whole
 
 Method = Literal["full", "lora", "dora", "frozen", "from_scratch"]
 ADAPTERS = ("lora", "dora")
@@ -80,12 +82,21 @@ class FineTuningConfig:
             model.set_packing(self.packing)
 
 
-def save_trained(run: Run[Any], model: Any, processor: Any) -> None:
+def save_trained(
+    run: Run[Any], model: Any, processor: Any, convert: Callable[[Any], Any] = lambda model: model
+) -> None:
     """Save a trained model as a HuggingFace folder; an adapter by itself, and merged.
+
+    Collective over all processes: weights that are divided among them are gathered.
 
     Args:
         processor: tokenizer or image processor.
+        convert: makes what is saved of the whole model.
     """
+    model = gather_whole(run.accelerator, model)
+    if model is None:
+        return
+    model = convert(model)
     if hasattr(model, "peft_config"):
         save_adapter(run, model, processor)
         model = merge(model)

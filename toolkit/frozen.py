@@ -21,6 +21,7 @@ from toolkit.objectives import Batch, model_inputs
 from toolkit.outcome import LabelledSplits, Scores
 from toolkit.run import Run
 from toolkit.run_predictions import predict_rows
+from toolkit.sharding import prepare_evaluation
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -79,8 +80,7 @@ def fit_frozen(
     if run.config.dry_run:
         end_dry_run(try_evaluation(run, encoder, data.train, compute, collate))
     run.begin()
-    # evaluation_mode: DistributedDataParallel takes no model without gradients.
-    encoder = run.accelerator.prepare_model(encoder.requires_grad_(False), evaluation_mode=True)
+    encoder = prepare_evaluation(run.accelerator, encoder)
     clock, features = start_clock(run.accelerator), {}
     for split in ("train", "validation", "test"):
         with clock.running() if split == "train" else nullcontext():

@@ -24,6 +24,7 @@ from toolkit.modeling import count_parameters
 from toolkit.objectives import Objective
 from toolkit.run import METRICS, Run, describe_run
 from toolkit.run_predictions import predict_rows
+from toolkit.sharding import gather_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -159,9 +160,13 @@ def describe_training(run: Run[Any], result: FitResult) -> dict[str, Any]:
 
 
 def save_model(run: Run[Any], model: Any, tokenizer: Any, folder: str = "model") -> None:
-    """Save weights, config and tokenizer as one HuggingFace folder in the run directory."""
-    if run.accelerator.is_main_process:
-        model.save_pretrained(run.directory / folder)
+    """Save weights, config and tokenizer as one HuggingFace folder in the run directory.
+
+    Collective over all processes: weights that are divided among them are gathered.
+    """
+    whole = gather_whole(run.accelerator, model)
+    if whole is not None:
+        whole.save_pretrained(run.directory / folder)
         tokenizer.save_pretrained(run.directory / folder)
 
 

@@ -15,6 +15,7 @@ from toolkit.console import notify
 from toolkit.data.tokenization import usable_positions
 from toolkit.errors import UserError
 from toolkit.run import Run
+from toolkit.sharding import is_divided, prepare_generation
 
 
 @dataclass
@@ -111,6 +112,7 @@ def generate_samples(
     device = next(model.parameters()).device
     devices = [device] if device.type == "cuda" else []
     arguments = settings.for_generate() | {"max_new_tokens": new_tokens}
+    together_only = prepare_generation(model)
     was_training = model.training
     model.eval()
     added: list[list[int]] = []
@@ -120,7 +122,7 @@ def generate_samples(
             inputs = tokenizer.pad(
                 {"input_ids": batch}, padding_side="left", return_tensors="pt"
             ).to(device)
-            output = model.generate(**inputs, **arguments)
+            output = model.generate(**inputs, **arguments, synced_gpus=together_only)
             added += output[:, inputs["input_ids"].shape[1] :].tolist()
     model.train(was_training)
     return [read_sample(row, new, tokenizer) for row, new in zip(rows, added, strict=True)]
@@ -149,8 +151,12 @@ class SampleWriter:
         self.run, self.tokenizer, self.settings = run, tokenizer, settings
 
     def __call__(self, model: nn.Module, step: int) -> None:
-        """Write what the model makes of the prompts; the same step gives the same texts."""
-        if not self.settings.prompts or not self.run.accelerator.is_main_process:
+        """Write what the model makes of the prompts; the same step gives the same texts.
+
+        All processes compute where none has the whole model.
+        """
+        main = self.run.accelerator.is_main_process
+        if not self.settings.prompts or not (main or is_divided(model)):
             return
         seed = self.run.config.seed + step
         samples = generate_samples(model, self.tokenizer, self.settings, seed)

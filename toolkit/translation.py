@@ -20,6 +20,7 @@ from toolkit.errors import UserError
 from toolkit.evaluation import Outputs
 from toolkit.ignored_label import IGNORED
 from toolkit.objectives import Batch, model_inputs
+from toolkit.sharding import is_divided, prepare_generation
 from toolkit.text_metrics import bleu, exact_match
 
 Selection = Literal["loss", "bleu", "exact_match"]
@@ -99,6 +100,7 @@ def translate(model: Any, batch: Batch, settings: GenerationSettings, most: int)
         logits_processor=LogitsProcessorList(
             [EndAtOwnLimit(limits, ends[0] if isinstance(ends, list) else ends)]
         ),
+        synced_gpus=prepare_generation(model),
     )
     ids: Tensor = made[:, 1:]
     return ids
@@ -187,6 +189,9 @@ class Translation:
 
     def _translations(self, model: nn.Module, batch: Batch) -> Tensor:
         rows = (batch["index"] < self.translated_rows).nonzero().flatten()
+        asked = len(rows)
+        if not asked and is_divided(model):  # other processes cannot translate without this one
+            rows = batch["index"].new_zeros(1)
         translations = torch.full(
             (len(batch["labels"]), self.width), IGNORED, device=batch["labels"].device
         )
@@ -194,7 +199,7 @@ class Translation:
             some = {name: batch[name][rows] for name in ("input_ids", "attention_mask")}
             bare_model = extract_model_from_parallel(model)
             made = translate(bare_model, some, self.generation, self.width)
-            translations[rows, : made.shape[1]] = made
+            translations[rows[:asked], : made.shape[1]] = made[:asked]
         return translations
 
 

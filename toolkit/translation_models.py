@@ -267,7 +267,7 @@ def _language_code(name: str, language: str, asked: str | None, known: list[str]
 def save_translator(run: Run[Any], model: Any, tokenizer: Any, objective: Translation) -> None:
     """Save a translator that HuggingFace's classes load, and that translates as it was tested."""
     set_generation(model, objective.generation, objective.width)
-    save_trained(run, portable(model), tokenizer)
+    save_trained(run, model, tokenizer, convert=portable)
 
 
 def set_generation(model: Any, settings: GenerationSettings, most: int) -> None:

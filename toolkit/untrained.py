@@ -14,6 +14,7 @@ from toolkit.first_batch import try_evaluation
 from toolkit.objectives import Objective
 from toolkit.run import Run
 from toolkit.run_predictions import predict_rows
+from toolkit.sharding import prepare_evaluation
 from toolkit.train_state import TrainState
 from toolkit.training_steps import Splits
 
@@ -36,8 +37,7 @@ def evaluate_untrained(
     run.begin()
     if run.resumed:
         run.forget_after(-1)  # it begins anew
-    # evaluation_mode: DistributedDataParallel takes no model without gradients.
-    model = run.accelerator.prepare_model(model.requires_grad_(False), evaluation_mode=True)
+    model = prepare_evaluation(run.accelerator, model)
     outputs = predict_rows(
         run, "evaluating on validation", model, data.validation, objective.outputs, collate
     )

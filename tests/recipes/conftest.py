@@ -7,7 +7,9 @@ import multiprocessing
 import os
 import random
 import re
+import socket
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing import forkserver
@@ -164,6 +166,59 @@ def start_process() -> Callable[..., Any]:
         return process
 
     return start
+
+
+def free_port() -> str:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def start_connected(start_process: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """Start processes of a recipe (or another script) as torchrun does.
+
+    `start_connected(log, *arguments, recipe=..., number=2, VARIABLE=...)`
+    """
+
+    def start(
+        log: Path,
+        *argv: object,
+        recipe: str = "bert_sentiment",
+        number: int = 2,
+        **environment: str,
+    ) -> list[Any]:
+        shared = {
+            "WORLD_SIZE": str(number), "LOCAL_WORLD_SIZE": str(number),
+            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), **environment,
+        }  # fmt: skip
+        ranks = map(str, range(number))
+        return [
+            start_process(log, recipe, *argv, RANK=rank, LOCAL_RANK=rank, **shared)
+            for rank in ranks
+        ]
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def join() -> Callable[..., list[int]]:
+    """Wait for processes: `join(processes, log, seconds=90)` gives their exit codes.
+
+    The test fails where one of them hangs.
+    """
+
+    def wait(processes: list[Any], log: Path, seconds: float = 90) -> list[int]:
+        end = time.monotonic() + seconds
+        for process in processes:
+            process.join(max(end - time.monotonic(), 0))
+        if any(process.is_alive() for process in processes):
+            for process in processes:
+                process.kill()
+            pytest.fail("processes hang:\n" + log.read_text(encoding="utf-8"))
+        return [process.exitcode for process in processes]
+
+    return wait
 
 
 @pytest.fixture(scope="session")

@@ -7,13 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import resource
-import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +20,8 @@ from pyarrow import parquet
 from safetensors.torch import load_file
 
 Start = Callable[..., Any]
+Join = Callable[..., list[int]]
+HERE = Path(__file__).parent
 RECIPES = Path(__file__).parents[2] / "recipes"
 
 
@@ -36,40 +33,6 @@ def arguments(exact_bert: Path, reviews: Path) -> tuple[object, ...]:
         "--train.learning-rate", "0.005", "--train.log-every", "1", "--run-id", "a",
         "--validation-size", "17", "--train.eval-batch-size", "16",
     )  # fmt: skip
-
-
-def free_port() -> str:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return str(found.getsockname()[1])
-
-
-def start_two(
-    start_process: Start,
-    log: Path,
-    *argv: object,
-    recipe: str = "bert_sentiment",
-    **environment: str,
-) -> list[Any]:
-    """Two processes as torchrun starts them."""
-    shared = {
-        "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": free_port(), **environment,
-    }  # fmt: skip
-    return [
-        start_process(log, recipe, *argv, RANK=rank, LOCAL_RANK=rank, **shared)
-        for rank in ("0", "1")
-    ]
-
-
-def join(processes: list[Any], log: Path) -> list[int]:
-    for process in processes:
-        process.join(90)
-    if any(process.is_alive() for process in processes):
-        for process in processes:
-            process.kill()
-        pytest.fail("processes hang:\n" + log.read_text(encoding="utf-8"))
-    return [process.exitcode for process in processes]
 
 
 def log_of(run: Path) -> list[dict[str, Any]]:
@@ -126,13 +89,17 @@ def one_process(
 
 
 def test_two_processes_equal_one_with_the_same_global_batch(
-    start_process: Start, tmp_path: Path, one_process: Path, arguments: tuple[object, ...]
+    start_connected: Start,
+    join: Join,
+    tmp_path: Path,
+    one_process: Path,
+    arguments: tuple[object, ...],
 ) -> None:
     split = (
         "--train.batch-size", "6", "--train.accumulation-steps", "2", "--tracker", "tensorboard",
     )  # fmt: skip
     log = tmp_path / "log"
-    processes = start_two(start_process, log, *arguments, *split, "--output-dir", tmp_path)
+    processes = start_connected(log, *arguments, *split, "--output-dir", tmp_path)
     assert join(processes, log) == [0, 0], log.read_text(encoding="utf-8")
     assert_same_results(tmp_path / "bert_sentiment" / "a", one_process)
     said = log.read_text(encoding="utf-8")
@@ -143,10 +110,14 @@ def test_two_processes_equal_one_with_the_same_global_batch(
 
 
 def test_frozen_features_on_two_processes_equal_one(
-    start_process: Start, tmp_path: Path, arguments: tuple[object, ...], run_recipe: Any
+    start_connected: Start,
+    join: Join,
+    tmp_path: Path,
+    arguments: tuple[object, ...],
+    run_recipe: Any,
 ) -> None:
     log, frozen = tmp_path / "log", ("--method", "frozen", "--output-dir")
-    processes = start_two(start_process, log, *arguments, *frozen, tmp_path / "two")
+    processes = start_connected(log, *arguments, *frozen, tmp_path / "two")
     finished = run_recipe("bert_sentiment", *arguments, *frozen, tmp_path / "one")
     assert finished.status == 0, finished.err
     assert join(processes, log) == [0, 0], log.read_text(encoding="utf-8")
@@ -159,108 +130,12 @@ def test_frozen_features_on_two_processes_equal_one(
     assert np.abs(difference).max() < 1e-4
 
 
-@pytest.fixture(scope="session")
-def two_processes(
-    start_process: Start, tmp_path_factory: pytest.TempPathFactory, arguments: tuple[object, ...]
-) -> tuple[tuple[object, ...], Path]:
-    """A run of two processes that is left alone, and its options."""
-    root = tmp_path_factory.mktemp("two")
-    options = (
-        *arguments, "--train.batch-size", "4", "--train.accumulation-steps", "3",
-        "--train.save-every", "2", "--train.evaluate-every", "5",
-    )  # fmt: skip
-    processes = start_two(start_process, root / "log", *options, "--output-dir", root)
-    assert join(processes, root / "log") == [0, 0], (root / "log").read_text("utf-8")
-    return options, root / "bert_sentiment" / "a"
-
-
-def wait_for_step(processes: list[Any], run: Path, step: int) -> None:
-    log = run / "metrics.jsonl"
-    while not log.exists() or log.read_text("utf-8").count('"learning_rate"') < step:
-        assert all(process.is_alive() for process in processes)
-        time.sleep(0.002)
-
-
-def assert_same_bits(run: Path, whole: Path) -> None:
-    weights, expected = (load_file(r / "model" / "model.safetensors") for r in (run, whole))
-    assert all(value.equal(expected[name]) for name, value in weights.items())
-    logs = [[{**line, "seconds": 0} for line in log_of(r)] for r in (run, whole)]
-    assert logs[0] == logs[1]
-
-
-@pytest.mark.parametrize(
-    "times", [2, pytest.param(20, marks=pytest.mark.slow)], ids="{} times".format
-)
-def test_killed_at_random_moments_two_processes_resume_to_the_same_bits(
-    start_process: Start,
-    tmp_path: Path,
-    two_processes: tuple[tuple[object, ...], Path],
-    times: int,
-) -> None:
-    options, whole = two_processes
-    generator = random.Random(times)
-    for number in range(times):
-        root = tmp_path / str(number)
-        root.mkdir()
-        run = root / "bert_sentiment" / "a"
-        processes = start_two(start_process, root / "log", *options, "--output-dir", root)
-        wait_for_step(processes, run, generator.randint(1, 12))
-        time.sleep(generator.random() / 20)
-        for process in generator.sample(processes, 2):
-            process.kill()
-        join(processes, root / "log")
-        processes = start_two(start_process, root / "log", "--resume", run)
-        assert join(processes, root / "log") == [0, 0], (root / "log").read_text("utf-8")
-        assert_same_bits(run, whole)
-
-
-@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 1])
-def test_when_one_process_is_interrupted_both_save_and_end(
-    start_process: Start, tmp_path: Path, two_processes: tuple[tuple[object, ...], Path], rank: int
-) -> None:
-    options, whole = two_processes
-    log, run = tmp_path / "log", tmp_path / "bert_sentiment" / "a"
-    processes = start_two(start_process, log, *options, "--output-dir", tmp_path)
-    wait_for_step(processes, run, 6)
-    os.kill(processes[rank].pid, signal.SIGINT)
-    assert join(processes, log) == [130, 130], log.read_text("utf-8")
-    said = log.read_text("utf-8")
-    assert "Traceback" not in said
-    last = log_of(run)[-1]["step"]
-    assert said.count(f"interrupted after step {last}, which is saved") == 1  # one speaks
-    assert "torchrun --nproc_per_node 2" in said
-    processes = start_two(start_process, log, "--resume", run)
-    assert join(processes, log) == [0, 0], log.read_text("utf-8")
-    assert_same_bits(run, whole)
-
-
-@pytest.mark.parametrize("rank", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_when_one_process_finds_the_disk_full_both_end(
-    start_process: Start, tmp_path: Path, two_processes: tuple[tuple[object, ...], Path], rank: int
-) -> None:
-    """The first writes weights and optimizer, the second its random states alone (5 kB)."""
-    options, whole = two_processes
-    log, run = tmp_path / "log", tmp_path / "bert_sentiment" / "a"
-    options = (*options, "--train.wait-for-space", "0", "--output-dir", tmp_path)
-    processes = start_two(start_process, log, *options)
-    wait_for_step(processes, run, 5)
-    limit = (20_000 if rank == 0 else 1_000, resource.RLIM_INFINITY)
-    resource.prlimit(processes[rank].pid, resource.RLIMIT_FSIZE, limit)
-    assert join(processes, log) == [2, 2], log.read_text("utf-8")
-    said = log.read_text("utf-8")
-    assert "Traceback" not in said
-    assert "is intact: make room" in said
-    processes = start_two(start_process, log, "--resume", run)
-    assert join(processes, log) == [0, 0], log.read_text("utf-8")
-    assert_same_bits(run, whole)
-
-
 def test_unconnected_processes_are_refused_with_the_command_that_connects_them(
-    start_process: Start, tmp_path: Path, arguments: tuple[object, ...]
+    start_connected: Start, join: Join, tmp_path: Path, arguments: tuple[object, ...]
 ) -> None:
     log = tmp_path / "log"
-    processes = start_two(
-        start_process, log, *arguments, "--output-dir", tmp_path, ACCELERATE_USE_CPU="false"
+    processes = start_connected(
+        log, *arguments, "--output-dir", tmp_path, ACCELERATE_USE_CPU="false"
     )
     assert join(processes, log) == [2, 2]
     said = log.read_text(encoding="utf-8")
@@ -270,11 +145,22 @@ def test_unconnected_processes_are_refused_with_the_command_that_connects_them(
     assert not (tmp_path / "bert_sentiment").exists()
 
 
+@pytest.mark.parametrize("way", ["whole models", "divided by FSDP2"])
 def test_every_recipe_gives_the_same_on_two_processes(
-    start_process: Start, tiny: Callable[..., Any], tiny_recipe: str, tmp_path: Path
+    start_process: Start,
+    start_connected: Start,
+    join: Join,
+    tiny: Callable[..., Any],
+    tiny_recipe: str,
+    way: str,
+    tmp_path: Path,
 ) -> None:
     arguments = (*tiny(tiny_recipe, dropout=0), "--train.max-steps", "6", "--train.evaluate-every",
                  "3", "--train.eval-batch-size", "4")  # fmt: skip
+    recipe, divided = tiny_recipe, ()
+    if way == "divided by FSDP2":
+        recipe, divided = str(HERE / "fsdp2_on_cpu"), (RECIPES / f"{tiny_recipe}.py",)
+        arguments = (*arguments, "--train.ema", "null")  # which needs whole models
     roots = {processes: tmp_path / processes for processes in ("one", "two")}
     for root in roots.values():
         root.mkdir()
@@ -282,9 +168,9 @@ def test_every_recipe_gives_the_same_on_two_processes(
         roots["one"] / "log", tiny_recipe, *arguments, "--train.batch-size", "24", "--output-dir",
         roots["one"],
     )  # fmt: skip
-    processes = start_two(
-        start_process, roots["two"] / "log", *arguments, "--train.batch-size", "6",
-        "--train.accumulation-steps", "2", "--output-dir", roots["two"], recipe=tiny_recipe,
+    processes = start_connected(
+        roots["two"] / "log", *divided, *arguments, "--train.batch-size", "6",
+        "--train.accumulation-steps", "2", "--output-dir", roots["two"], recipe=recipe,
     )  # fmt: skip
     assert join([alone], roots["one"] / "log") == [0], (roots["one"] / "log").read_text("utf-8")
     assert join(processes, roots["two"] / "log") == [0, 0], (roots["two"] / "log").read_text(
@@ -317,8 +203,8 @@ def close_to(values: Any) -> Any:
 @pytest.mark.slow
 def test_torchrun_itself(tmp_path: Path, one_process: Path, arguments: tuple[object, ...]) -> None:
     command = [
-        sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port",
-        free_port(), RECIPES / "bert_sentiment.py", *arguments, "--train.batch-size", "12",
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2",
+        RECIPES / "bert_sentiment.py", *arguments, "--train.batch-size", "12",
         "--output-dir", tmp_path,
     ]  # fmt: skip
     environment = os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1"}

@@ -20,6 +20,7 @@ from toolkit.adapters.merging import merge
 from toolkit.console import notify
 from toolkit.errors import UserError, first_line
 from toolkit.run import Run
+from toolkit.sharding import gather_whole
 
 _PREFIX = "base_model.model."  # peft's, before every name in an adapter's file
 _WEIGHTS, _SETTINGS = "adapter_model.safetensors", "adapter_config.json"
@@ -32,8 +33,11 @@ def save_adapter(run: Run[Any], model: Any, tokenizer: Any) -> None:
     That of one of our models becomes an adapter of HuggingFace's class, in its names and layout:
     plain peft puts it on that class, and `load_adapter` on ours. Where no adapter of that class
     does the same, the merged model is saved instead, in ``merged/``. Which is said in one line.
+
+    Collective over all processes: weights that are divided among them are gathered.
     """
-    if not run.accelerator.is_main_process:
+    model = gather_whole(run.accelerator, model)
+    if model is None:
         return
     folder, base = run.directory / "adapter", model.get_base_model()
     model.save_pretrained(folder)
