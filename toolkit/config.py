@@ -67,8 +67,9 @@ class TrainConfig:
     ema: float | None = None
     """Evaluate and save an exponential moving average of the weights, which keeps this share of
     itself at every update, such as 0.999; null: the weights themselves."""
-    mixed_precision: Literal["no", "bf16", "fp16"] | None = None
-    """Autocast precision; null takes what `accelerate launch` was told, else full fp32."""
+    mixed_precision: Literal["no", "bf16", "fp16", "fp8"] | None = None
+    """Autocast precision; null takes what `accelerate launch` was told, else full fp32. fp8 needs a
+    GPU of compute capability 8.9 (Ada, Hopper) and torchao or transformer_engine."""
     group_by_length: bool = True
     """Batch texts of similar length together: the same rows, less padding."""
     evaluate_every: int | None = None

@@ -11,7 +11,7 @@ from toolkit.freezing import freeze_encoder, freeze_lowest
 from toolkit.modeling import LoadedModel, load_pretrained
 from toolkit.outcome import save_model
 from toolkit.run import Run
-from toolkit.sharding import gather_whole
+from toolkit.sharding import gather_whole, is_divided
 
 Method = Literal["full", "lora", "dora", "frozen", "from_scratch"]
 ADAPTERS = ("lora", "dora")
@@ -93,9 +93,10 @@ def save_trained(
         processor: tokenizer or image processor.
         convert: makes what is saved of the whole model.
     """
-    model = gather_whole(run.accelerator, model)
-    if model is None:
-        return
+    if is_divided(model):
+        model = gather_whole(run.accelerator, model)
+        if model is None:
+            return
     model = convert(model)
     if hasattr(model, "peft_config"):
         save_adapter(run, model, processor)

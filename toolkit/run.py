@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from dataclasses import dataclass
@@ -14,15 +13,11 @@ from typing import Any, Generic
 import torch
 import transformers
 from accelerate import Accelerator
-from accelerate.utils import (
-    GradientAccumulationPlugin,
-    ProjectConfiguration,
-    broadcast_object_list,
-    set_seed,
-)
+from accelerate.utils import broadcast_object_list, set_seed
 
+from toolkit.accelerating import start_accelerator
 from toolkit.afterwards import do_afterwards
-from toolkit.config import ConfigT, Invocation, RunConfig, save_config
+from toolkit.config import ConfigT, Invocation, save_config
 from toolkit.console import notify
 from toolkit.disk import write_whole
 from toolkit.dry_run import end_dry_run
@@ -146,13 +141,13 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
     The run directory is made later, by ``Run.begin``: a mistake in data or model leaves nothing.
 
     Raises:
-        UserError: the launcher started more processes than are connected, the run directory exists
-            already, the run to resume is complete or another recipe's, fp16 is asked of a CPU, the
-            tracker's package or account is missing, or the model could not be pushed in the end.
+        UserError: what `toolkit.accelerating.start_accelerator` refuses, the run directory exists
+            already, the run to resume is complete or another recipe's, the tracker's package or
+            account is missing, or the model could not be pushed in the end.
     """
     config = invocation.config
-    accelerator = _start_accelerator(config)
-    _check_processes(accelerator)
+    require_package(config.tracker)
+    accelerator = start_accelerator(config)
     tracker = Tracker(config.tracker, accelerator)
     tracker.check_account()
     transformers.utils.logging.disable_progress_bar()  # its bars would fight with ours
@@ -175,24 +170,6 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
         recipe, config, directory, accelerator, resumed=False, tracker=tracker,
         given=invocation.given,
     )  # fmt: skip
-
-
-def _start_accelerator(config: RunConfig) -> Accelerator:
-    require_package(config.tracker)
-    # The engine divides by the loss terms of a whole step. Without this plugin accelerate would
-    # divide once more by the number that `accelerate launch --gradient_accumulation_steps` sets.
-    whole_steps = GradientAccumulationPlugin(num_steps=1)
-    accelerator = Accelerator(
-        mixed_precision=config.train.mixed_precision,
-        gradient_accumulation_plugin=whole_steps,
-        log_with=config.tracker,
-        # accelerate insists on a folder; the tracker gets the run directory once there is one.
-        project_config=ProjectConfiguration(logging_dir=config.output_dir),
-    )
-    if accelerator.mixed_precision == "fp16" and accelerator.device.type == "cpu":
-        # accelerate would compute in fp32 and call it fp16.
-        raise UserError("fp16 needs a GPU; on a CPU leave --train.mixed_precision out, or try bf16")
-    return accelerator
 
 
 def describe_run(run: Run[Any], title: str, task: str, data: dict[str, Any]) -> dict[str, Any]:
@@ -224,17 +201,6 @@ def describe_run(run: Run[Any], title: str, task: str, data: dict[str, Any]) -> 
         },
         **({} if published is None else {"published": published}),
     }
-
-
-def _check_processes(accelerator: Accelerator) -> None:
-    """Unconnected copies would all train on everything and write over each other."""
-    started = int(os.environ.get("WORLD_SIZE", "1"))
-    if started != accelerator.num_processes:
-        raise UserError(
-            f"{started} processes were started, but each of them works alone (accelerate connects "
-            f"{accelerator.num_processes}). On CPU use: ACCELERATE_USE_CPU=true torchrun "
-            f"--nproc_per_node {started} <recipe and options>"
-        )
 
 
 def _new_directory(directory: Path, accelerator: Accelerator, count_up: bool) -> Path:

@@ -34,7 +34,7 @@ def divide(accelerator: Accelerator) -> Accelerator:
 
 
 if __name__ == "__main__":
-    start = toolkit.run._start_accelerator
-    toolkit.run._start_accelerator = lambda config: divide(start(config))
+    start = toolkit.run.start_accelerator
+    toolkit.run.start_accelerator = lambda config: divide(start(config))
     del sys.argv[0]
     runpy.run_path(sys.argv[0], run_name="__main__")

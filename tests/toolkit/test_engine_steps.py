@@ -360,14 +360,14 @@ def test_the_gradient_of_a_sequence_loss_is_the_full_batchs_for_any_split(
 def test_accelerates_own_accumulation_setting_does_not_scale_the_gradient(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from toolkit.run import _start_accelerator
+    from toolkit.accelerating import start_accelerator
 
     monkeypatch.setenv("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "4")
     rows = token_rows(6)
     train = TrainConfig(epochs=1, batch_size=2, accumulation_steps=2, learning_rate=0.5,
                         warmup_ratio=0.0, max_grad_norm=None)  # fmt: skip
     expected, losses, _ = by_hand(rows, train, 4)
-    accelerator = _start_accelerator(RunConfig(train=train))
+    accelerator = start_accelerator(RunConfig(train=train))
     tokens = Tokens()
     model, optimizer = accelerator.prepare(tokens, torch.optim.SGD(tokens.parameters(), lr=1))
     reports = run_steps(make_training(accelerator, model, rows, train, optimizer))
