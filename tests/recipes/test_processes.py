@@ -39,7 +39,7 @@ def log_of(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
-def assert_same_results(two: Path, one: Path) -> None:
+def assert_same_results(two: Path, one: Path, processes: int = 2, validated: int = 17) -> None:
     """Within rounding: losses, evaluations, predictions, weights; and every row counted once."""
     logs = [log_of(two), log_of(one)]
     assert [line["step"] for line in logs[0]] == [line["step"] for line in logs[1]]
@@ -56,8 +56,8 @@ def assert_same_results(two: Path, one: Path) -> None:
         ours, theirs = (np.stack(table["probabilities"]) for table in tables)
         assert np.abs(ours - theirs).max() < 1e-3
     summaries = [json.loads((r / "summary.json").read_text()) for r in (two, one)]
-    assert [s["environment"]["processes"] for s in summaries] == [2, 1]
-    assert summaries[0]["validation"]["accuracy"]["n"] == 17
+    assert [s["environment"]["processes"] for s in summaries] == [processes, 1]
+    assert summaries[0]["validation"]["accuracy"]["n"] == validated
     for part in ("validation", "test"):
         assert summaries[0][part] == summaries[1][part]
     assert summaries[0]["data"] == summaries[1]["data"]
@@ -189,6 +189,44 @@ def test_every_recipe_gives_the_same_on_two_processes(
     for file in (one / "predictions").iterdir():
         tables = [parquet.read_table(r / "predictions" / file.name).to_pylist() for r in (two, one)]
         assert tables[0] == close_to(tables[1])
+
+
+@pytest.mark.slow
+def test_four_processes_equal_one(
+    start_connected: Start,
+    start_process: Start,
+    join: Join,
+    tmp_path: Path,
+    exact_bert: Path,
+    write_reviews: Callable[..., Path],
+) -> None:
+    """A tail of 3 training rows, and 5 to be tested on: fewer than processes x batch in both."""
+    arguments = (
+        "--dataset", write_reviews(tmp_path / "reviews.csv", 61), "--model", exact_bert,
+        "--train.epochs", "2", "--train.learning-rate", "0.005", "--train.log-every", "1",
+        "--run-id", "a", "--validation-size", "5", "--test-size", "5",
+        "--train.eval-batch-size", "4",
+    )  # fmt: skip
+    logs = {number: tmp_path / f"log{number}" for number in (1, 4)}
+    alone = start_process(
+        logs[1], "bert_sentiment", *arguments, "--train.batch-size", "16", "--output-dir",
+        tmp_path / "1",
+    )  # fmt: skip
+    assert join([alone], logs[1]) == [0], logs[1].read_text(encoding="utf-8")
+    processes = start_connected(
+        logs[4], *arguments, "--train.batch-size", "2", "--train.accumulation-steps", "2",
+        "--output-dir", tmp_path / "4", number=4,
+    )  # fmt: skip
+    assert join(processes, logs[4], seconds=180) == [0] * 4, logs[4].read_text(encoding="utf-8")
+    four, one = (tmp_path / number / "bert_sentiment" / "a" for number in ("4", "1"))
+    assert_same_results(four, one, processes=4, validated=5)
+    rates = [[line["learning_rate"] for line in log_of(run) if "loss" in line]
+             for run in (four, one)]  # fmt: skip
+    assert rates[0] == rates[1]
+    assert len(rates[0]) == 8  # 51 rows, 16 a step: 4 steps an epoch, the last of 3 rows
+    for run in (four, one):
+        tested = pandas.read_parquet(run / "predictions" / "test.parquet")
+        assert len(tested) == tested["id"].nunique() == 5
 
 
 def close_to(values: Any) -> Any:
