@@ -6,6 +6,7 @@ and the rows of a step do not depend on how many processes share them.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -191,7 +192,19 @@ def load_batches(
         num_workers=workers,
         pin_memory=pin,
         generator=torch.Generator().manual_seed(rows.epoch),
+        worker_init_fn=_outlive_interruption,
     )
+
+
+def _outlive_interruption(worker: int) -> None:
+    """Leave Ctrl-C to the process that trains.
+
+    A terminal sends it to all processes of a command, a scheduler its warning likewise: one that
+    finishes its step and saves still needs what its workers prepare. They end when it does.
+    """
+    for name in ("SIGINT", "SIGUSR1"):
+        if hasattr(signal, name):  # Windows has no SIGUSR1
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
 
 
 def _sort_within_spans(order: np.ndarray, lengths: np.ndarray, span: int) -> np.ndarray:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
 
 import datasets
 import numpy as np
@@ -145,6 +149,50 @@ def test_loaded_rows_carry_their_number_and_leave_the_global_random_state_alone(
     assert [batch["index"].tolist() for batch in loader] == [[2, 0], [1]]
     assert torch.equal(torch.get_rng_state(), before)
     assert Rows(data)[1] == {"text": "bb", "length": 2, "index": 1, "epoch": 0}
+
+
+class Numbers(torch.utils.data.Dataset):
+    """Rows that carry the process that fetches them."""
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, rows: list[int]) -> dict[str, list[int]]:
+        return {"number": rows, "process": [os.getpid()] * len(rows)}
+
+
+def gather(rows: list[dict[str, int]]) -> dict[str, torch.Tensor]:
+    return {name: torch.tensor([row[name] for row in rows]) for name in ("number", "process")}
+
+
+@pytest.mark.parametrize(
+    ("number", "handler"),
+    [(signal.SIGINT, signal.default_int_handler), (signal.SIGUSR1, signal.SIG_DFL)],
+)
+def test_workers_go_on_when_all_processes_of_a_command_are_interrupted(
+    number: signal.Signals, handler: Any, keep_handlers: None
+) -> None:
+    """As by Ctrl-C in a terminal, while the process that trains finishes its step."""
+    signal.signal(number, handler)  # which workers inherit
+    batches = [np.array([row, row + 1]) for row in range(0, 40, 2)]
+    loader = iter(load_batches(Rows(Numbers()), batches, gather, workers=2))
+    first = next(loader)
+    workers = [worker.pid for worker in loader._workers]
+    assert set(first["process"].tolist()) < set(workers)
+    for process in workers:
+        os.kill(process, number)
+    rest = list(loader)
+    found = torch.cat([batch["number"] for batch in [first, *rest]])
+    assert found.tolist() == list(range(40))
+    assert {p for batch in rest for p in batch["process"].tolist()} == set(workers)
+
+
+@pytest.fixture
+def keep_handlers() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGUSR1)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def padded_cost(lengths: np.ndarray) -> int:
