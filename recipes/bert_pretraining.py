@@ -53,6 +53,7 @@ def main(invocation: Invocation[Config]) -> None:
     texts = load_texts(
         config.dataset, text_column=config.text_column, validation_size=config.validation_size
     )
+    run.record_data(texts.summary)
 
     source = config.tokenizer or config.model
     if source is not None:

@@ -47,6 +47,7 @@ def main(invocation: Invocation[Config]) -> None:
     config = run.config
     say_unused(run, config.method, trains=config.method != "frozen")
     data = config.load_data()
+    run.record_data(data.summary)
 
     # Tokenizer and model: pretrained, or both made from the training texts alone.
     new_modules: list[str] = []

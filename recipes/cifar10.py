@@ -86,6 +86,7 @@ def main(invocation: Invocation[Config]) -> None:
         model, new_modules = config.load(config.model, head, label_names=data.label_names)
         if method != "frozen":  # which trains no part of the encoder
             model = config.choose_trained(model, method, new_modules)
+    run.record_data(data.summary)
     described = describe_model(model, config.model, config.implementation, method)
 
     # Training images are augmented, the others never; the best on validation is tested once.

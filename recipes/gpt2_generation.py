@@ -56,6 +56,7 @@ def main(invocation: Invocation[Config]) -> None:
     say_unused(run, config.method, trains=config.method != "frozen")
     config.samples.check()
     documents = config.load_data()
+    run.record_data(documents.summary)
 
     # Tokenizer and model: pretrained, or both made from the training documents alone.
     if config.method == "from_scratch":

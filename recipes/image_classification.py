@@ -78,6 +78,7 @@ def main(invocation: Invocation[Config]) -> None:
         model, new_modules = config.load(config.model, head, label_names=data.label_names)
         if config.method != "frozen":  # which trains no part of the encoder
             model = config.choose_trained(model, config.method, new_modules)
+    run.record_data(data.summary)
     described = describe_model(model, config.model, config.implementation, config.method)
     processor, collate_plain = preprocessing.processor(), ImageCollator(preprocessing)
 

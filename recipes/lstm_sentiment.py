@@ -45,6 +45,7 @@ def main(invocation: Invocation[Config]) -> None:
     for name in ("embedding_size", "hidden_size", "layers"):
         check_range(name, getattr(config, name), 1, 65536)
     data = config.load_single_texts()
+    run.record_data(data.summary)
 
     tokenizer = train_wordpiece(data.train["text"], config.vocabulary)
     data = tokenize(data, tokenizer, config.max_length)

@@ -50,6 +50,7 @@ def main(invocation: Invocation[Config]) -> None:
     config = run.config
     say_unused(run, config.method)
     data = config.load_data()
+    run.record_data(data.summary)
 
     head = "question-answering"
     new_modules: list[str] = []

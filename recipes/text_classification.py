@@ -50,6 +50,7 @@ def main(invocation: Invocation[Config]) -> None:
     config = run.config
     say_unused(run, config.method, trains=config.method != "frozen")
     data = config.load_data()
+    run.record_data(data.summary)
 
     # A pretrained model brings its tokenizer; a new one learns its words from the training texts.
     if config.method == "from_scratch":

@@ -43,6 +43,7 @@ def main(invocation: Invocation[Config]) -> None:
     say_unused(run, "TF-IDF", trains=False)
     check_range("ngrams", config.ngrams, 1, 20)
     data = config.load_single_texts()
+    run.record_data(data.summary)
     run.begin()
 
     clock = start_clock(run.accelerator)

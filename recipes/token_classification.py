@@ -51,6 +51,7 @@ def main(invocation: Invocation[Config]) -> None:
     config = run.config
     say_unused(run, config.method)
     data = config.load_data()
+    run.record_data(data.summary)
 
     head = "token-classification"
     new_modules: list[str] = []

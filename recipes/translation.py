@@ -76,6 +76,7 @@ def main(invocation: Invocation[Config]) -> None:
     method = decide_method(run)
     keep_for_average(run, config.average)
     data = config.load_data()
+    run.record_data(data.summary)
 
     # Model and tokenizer: pretrained, or both made from the training pairs alone.
     if config.model is None:

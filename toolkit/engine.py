@@ -138,7 +138,7 @@ def _prepare(
     )
     optimizer = build_optimizer(model, train)
     if not (run.config.dry_run or run.config.lr_finder):
-        run.begin()
+        run.begin(len(data.train))
     model, optimizer = prepare(accelerator, model, optimizer)
     store = CheckpointStore(run.checkpoint_folders, accelerator, train.keep_checkpoints)
     average = _start_average(accelerator, model, train.ema)

@@ -8,17 +8,31 @@ import platform
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from toolkit.fingerprint import fingerprint
 from toolkit.git_state import git_state
 
+if TYPE_CHECKING:
+    from accelerate import Accelerator
+
 PACKAGES = (
     "torch", "transformers", "accelerate", "datasets", "peft", "tokenizers", "scikit-learn",
     "numpy", "scratch-models-toolkit",
 )  # fmt: skip
+
+VARIABLES = (
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_CBWR", "ONEDNN_MAX_CPU_ISA",
+    "ATEN_CPU_CAPABILITY", "CUBLAS_WORKSPACE_CONFIG", "CUDA_VISIBLE_DEVICES",
+    "CUDA_LAUNCH_BLOCKING", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
+    "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "NCCL_ALGO", "NCCL_PROTO",
+    "PYTHONHASHSEED", "TOKENIZERS_PARALLELISM", "HF_HUB_OFFLINE", "ACCELERATE_USE_CPU",
+    "ACCELERATE_MIXED_PRECISION", "ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED",
+    "ACCELERATE_DYNAMO_BACKEND",
+)  # fmt: skip
+"""What can change speed or results. By name: other variables may hold passwords and paths."""
 
 
 def describe_environment() -> dict[str, Any]:
@@ -30,9 +44,23 @@ def describe_environment() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
         "packages": {name: _version(name) for name in PACKAGES},
         "git": git_state(),
         "code": code_fingerprint(),
+    }
+
+
+def describe_processes(accelerator: Accelerator) -> dict[str, Any]:
+    """How accelerate connects processes and devices: the part that its launcher decides."""
+    return {
+        "num_processes": accelerator.num_processes,
+        "distributed_type": accelerator.distributed_type.value,
+        "mixed_precision": accelerator.mixed_precision,
+        "device": accelerator.device.type,
     }
 
 

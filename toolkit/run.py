@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,13 +20,21 @@ from toolkit.accelerating import start_accelerator
 from toolkit.afterwards import do_afterwards
 from toolkit.config import ConfigT, Invocation, save_config
 from toolkit.console import notify
+from toolkit.data_record import DATA, TRAINING_ROWS, check_same_data, check_same_rows
 from toolkit.disk import write_whole
 from toolkit.dry_run import end_dry_run
-from toolkit.environment import command_line, describe_environment, resume_command
+from toolkit.environment import (
+    command_line,
+    describe_environment,
+    describe_processes,
+    resume_command,
+)
+from toolkit.environment_changes import environment_changes
 from toolkit.errors import UserError
 from toolkit.json_values import without_nan
 from toolkit.published import published_result
-from toolkit.run_origin import check_recipe
+from toolkit.run_lock import hold, release
+from toolkit.run_origin import check_recipe, recorded_environment
 from toolkit.sharing.recipe_push import check_push, push_run
 from toolkit.trackers import Tracker, require_package
 
@@ -43,6 +52,7 @@ class Run(Generic[ConfigT]):
     resumed: bool
     tracker: Tracker
     given: frozenset[str] = frozenset()  # settings of the command line itself
+    data: dict[str, Any] | None = None  # what data.json says when training begins
 
     @property
     def checkpoint_folders(self) -> list[Path]:
@@ -52,15 +62,33 @@ class Run(Generic[ConfigT]):
             folders.append(Path(other) / self.recipe / self.directory.name / "checkpoints")
         return folders
 
-    def begin(self) -> None:
-        """Make the run directory and record in it how the run was started.
+    def record_data(self, data: dict[str, Any]) -> None:
+        """Note what the run learns from: `begin` writes it to data.json.
+
+        Args:
+            data: the ``summary`` of what was read; ``sha256`` by split among it.
+
+        Raises:
+            UserError: the run is resumed, and these are not the data that it began with.
+        """
+        if self.resumed:
+            check_same_data(self.directory, data)
+        self.data = data
+
+    def begin(self, training_rows: int | None = None) -> None:
+        """Make the run directory, lock it, and record in it how the run was started.
+
+        Args:
+            training_rows: what an epoch has of them, where the run trains by steps.
 
         Raises:
             UserError: the directory exists already or cannot be made; the tracker cannot be
-                started; a learning rate is to be found for a method that has none.
+                started; a learning rate is to be found for a method that has none; the run is
+                resumed with another number of rows.
             RecipeEnds: the run is a dry run: it has no directory.
         """
         if self.resumed:
+            check_same_rows(self.directory, training_rows)
             self.tracker.start(self.recipe, self.directory, self.config, resumed=True)
             return
         if self.config.dry_run:  # of a recipe that trains without the engine
@@ -77,12 +105,17 @@ class Run(Generic[ConfigT]):
             self.tracker.start(self.recipe, self.directory, self.config, resumed=False)
         except UserError:  # the same command must be possible again
             if self.accelerator.is_main_process:
+                release(self.directory)
                 shutil.rmtree(self.directory, ignore_errors=True)
             raise
         if self.accelerator.is_main_process:
             started = {"recipe": self.recipe, "command": command_line()}
-            self.write_json("environment.json", describe_environment() | started)
-            # The last of the two: a folder with a config.yaml is a run that can be resumed.
+            processes = {"accelerate": describe_processes(self.accelerator)}
+            self.write_json("environment.json", describe_environment() | processes | started)
+            if self.data is not None:
+                rows = {} if training_rows is None else {TRAINING_ROWS: training_rows}
+                self.write_json(DATA, self.data | rows)
+            # The last of them: a folder with a config.yaml is a run that can be resumed.
             save_config(self.config, self.directory / "config.yaml")
             notify(f"run directory {self.directory}")
             notify(f"if interrupted, go on with: {resume_command(self.directory)}")
@@ -111,6 +144,8 @@ class Run(Generic[ConfigT]):
                 shutil.rmtree(folder, ignore_errors=True)
         self.tracker.finish(summary)
         self.accelerator.end_training()
+        if self.accelerator.is_main_process:
+            release(self.directory)
         if self.config.push_to_hub is not None and self.accelerator.is_main_process:
             do_afterwards(partial(push_run, self.directory, self.config))
 
@@ -142,7 +177,8 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
 
     Raises:
         UserError: what `toolkit.accelerating.start_accelerator` refuses, the run directory exists
-            already, the run to resume is complete or another recipe's, the tracker's package or
+            already, the run to resume is complete, another recipe's or still being
+            written, the tracker's package or
             account is missing, or the model could not be pushed in the end.
     """
     config = invocation.config
@@ -154,11 +190,9 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
     directory = invocation.resume_from
     if directory is not None:
         check_recipe(directory, recipe)
-        if (directory / "summary.json").exists():
-            raise UserError(
-                f"--resume {directory}: this run is complete; its results are in summary.json"
-            )
+        _check_incomplete(directory)
         check_push(config, accelerator)
+        _on_main_process(accelerator, partial(_take_over, directory))
         set_seed(config.seed)
         return Run(recipe, config, directory, accelerator, resumed=True, tracker=tracker)
     directory = Path(config.output_dir) / recipe / (config.run_id or time.strftime("%Y%m%d-%H%M%S"))
@@ -204,21 +238,73 @@ def describe_run(run: Run[Any], title: str, task: str, data: dict[str, Any]) -> 
 
 
 def _new_directory(directory: Path, accelerator: Accelerator, count_up: bool) -> Path:
-    """Make the run directory; exactly one process does, and all learn the outcome."""
+    """Make the run directory and lock it."""
+    return _on_main_process(accelerator, partial(_make_and_hold, directory, count_up))
+
+
+def _on_main_process(accelerator: Accelerator, act: Callable[[], Path]) -> Path:
+    """Exactly one process does it, and all learn the outcome: a path, or its UserError."""
     answer: list[Any] = [None, None]
     if accelerator.is_main_process:
         try:
-            answer = [str(_make_exclusively(directory, count_up)), None]
-        except FileExistsError:
-            answer[1] = _exists_already(directory)
-        except OSError as error:
-            answer[1] = f"cannot make the run directory {directory}: {error.strerror}"
+            answer[0] = str(act())
+        except UserError as error:
+            answer[1] = str(error)
     if accelerator.num_processes > 1:
         answer = broadcast_object_list(answer)
-    made, problem = answer
+    path, problem = answer
     if problem is not None:
         raise UserError(problem)
-    return Path(made)
+    return Path(path)
+
+
+def _make_and_hold(directory: Path, count_up: bool) -> Path:
+    try:
+        made = _make_exclusively(directory, count_up)
+    except FileExistsError:
+        raise UserError(_exists_already(directory)) from None
+    except OSError as error:
+        raise UserError(f"cannot make the run directory {directory}: {error.strerror}") from None
+    hold(made)
+    return made
+
+
+def _take_over(directory: Path) -> Path:
+    """Lock a run that is to be resumed, and say what will not be as when it began."""
+    hold(directory)
+    try:
+        _check_incomplete(directory)  # the process that held it may have done it
+    except UserError:
+        release(directory)
+        raise
+    _say_changes(directory)
+    return directory
+
+
+def _check_incomplete(directory: Path) -> None:
+    if (directory / "summary.json").exists():
+        raise UserError(
+            f"--resume {directory}: this run is complete; its results are in summary.json"
+        )
+
+
+# What decides the bits of a result. A difference of the others would be said for nothing.
+_DECISIVE = (
+    "code", "processor", "gpus", "threads", "cuda", "cudnn", "float32_matmul_precision",
+    "packages.torch", "packages.transformers", "packages.accelerate",
+)  # fmt: skip
+
+
+def _say_changes(directory: Path) -> None:
+    """A remark where a resumed run goes on with other code, versions or hardware."""
+    then = recorded_environment(directory)
+    changes = environment_changes(then, describe_environment())
+    changed = [change.in_words for change in changes if change.name in _DECISIVE]
+    if changed:
+        notify(
+            f"warning: {directory} goes on otherwise than it began ({'; '.join(changed)}). Its "
+            "result is not bit for bit that of a run without interruption."
+        )
 
 
 def _make_exclusively(directory: Path, count_up: bool) -> Path:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from toolkit.errors import UserError
 
 
-def recorded_recipe(run: Path) -> str | None:
-    """The recipe that a run directory names in environment.json; None: it does not say."""
+def recorded_environment(run: Path) -> dict[str, Any]:
+    """What a run directory says in environment.json; empty where that cannot be read."""
     try:
         started = json.loads((run / "environment.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
-    recipe = started.get("recipe") if isinstance(started, dict) else None
+        return {}
+    return started if isinstance(started, dict) else {}
+
+
+def recorded_recipe(run: Path) -> str | None:
+    """The recipe that a run directory names in environment.json; None: it does not say."""
+    recipe = recorded_environment(run).get("recipe")
     return recipe if isinstance(recipe, str) else None
 
 

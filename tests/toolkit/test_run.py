@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,9 @@ def test_nothing_is_made_before_begin(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     run.begin()
     assert run.directory == tmp_path / "recipe" / "a"
-    assert sorted(p.name for p in run.directory.iterdir()) == ["config.yaml", "environment.json"]
+    assert sorted(p.name for p in run.directory.iterdir()) == [
+        "config.yaml", "environment.json", "run.lock",
+    ]  # fmt: skip
     assert load_config(RunConfig, run.directory / "config.yaml") == run.config
     environment = json.loads((run.directory / "environment.json").read_text())
     assert environment["packages"]["torch"]
@@ -44,7 +48,7 @@ def test_the_configuration_comes_last(tmp_path: Path, monkeypatch: pytest.Monkey
     run = start(tmp_path, run_id="a")
     with pytest.raises(KeyboardInterrupt):
         run.begin()
-    assert [p.name for p in run.directory.iterdir()] == ["environment.json"]
+    assert sorted(p.name for p in run.directory.iterdir()) == ["environment.json", "run.lock"]
 
 
 def test_two_runs_in_one_second_get_folders_of_their_own(
@@ -79,6 +83,102 @@ def test_a_complete_run_is_not_resumed(tmp_path: Path) -> None:
     run.write_json("summary.json", {})
     with pytest.raises(UserError, match="this run is complete"):
         start_run(Invocation(run.config, run.directory), "recipe")
+
+
+def test_the_lock_lasts_as_long_as_the_run(tmp_path: Path) -> None:
+    run = start(tmp_path, run_id="a")
+    run.begin()
+    holder = json.loads((run.directory / "run.lock").read_text())
+    assert (holder["pid"], holder["host"]) == (os.getpid(), socket.gethostname())
+    run.complete({})
+    assert not (run.directory / "run.lock").exists()
+
+
+def test_a_run_that_another_process_writes_is_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(tmp_path, run_id="a")
+    run.begin()
+
+    def held(directory: Path) -> None:
+        raise UserError(f"{directory} is being written")
+
+    monkeypatch.setattr(toolkit.run, "hold", held)
+    with pytest.raises(UserError, match="is being written"):
+        start_run(Invocation(run.config, run.directory), "recipe")
+
+
+def test_a_run_that_ends_while_one_waits_to_resume_it_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = start(tmp_path, run_id="a")
+    run.begin()
+    hold = toolkit.run.hold
+
+    def late(directory: Path) -> None:
+        run.complete({})
+        hold(directory)
+
+    monkeypatch.setattr(toolkit.run, "hold", late)
+    with pytest.raises(UserError, match="this run is complete"):
+        start_run(Invocation(run.config, run.directory), "recipe")
+    assert not (run.directory / "run.lock").exists()
+
+
+def test_data_are_recorded_when_training_begins_and_compared_when_it_goes_on(
+    tmp_path: Path,
+) -> None:
+    data = {"source": "x.csv", "sizes": {"train": 9}, "sha256": {"train": "a"}}
+    run = start(tmp_path, run_id="a")
+    run.record_data(data)
+    run.begin(training_rows=12)
+    recorded = json.loads((run.directory / "data.json").read_text())
+    assert recorded == data | {"training_rows": 12}
+    resumed = start_run(Invocation(run.config, run.directory), "recipe")
+    resumed.record_data(data)
+    with pytest.raises(UserError, match="began with 12 rows"):
+        resumed.begin(training_rows=11)
+    with pytest.raises(UserError, match=r"the rows of train are others\..*Put x\.csv back"):
+        resumed.record_data(data | {"sha256": {"train": "b"}})
+
+
+def test_going_on_with_other_versions_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = start(tmp_path, run_id="a")
+    run.begin()
+    file = run.directory / "environment.json"
+    then = json.loads(file.read_text())
+    capsys.readouterr()
+    start_run(Invocation(run.config, run.directory), "recipe")
+    assert "otherwise" not in capsys.readouterr().err
+    then["packages"] |= {"torch": "1.0", "peft": "0.1"}  # which computes nothing here
+    file.write_text(json.dumps(then | {"processor": "Z80"}))
+    start_run(Invocation(run.config, run.directory), "recipe")
+    said = capsys.readouterr().err
+    assert "processor: Z80 then" in said
+    assert f"torch: 1.0 then, {torch.__version__.split('+')[0]} now" in said
+    assert "not bit for bit" in said
+    assert "peft" not in said
+
+
+def test_the_record_names_what_decides_results_and_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    for name in ("HF_TOKEN", "WANDB_API_KEY", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "hush")
+    run = start(tmp_path, run_id="a")
+    run.begin()
+    text = (run.directory / "environment.json").read_text()
+    recorded = json.loads(text)
+    assert recorded["variables"]["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
+    assert recorded["accelerate"] == {
+        "num_processes": 1, "distributed_type": "NO", "mixed_precision": "no", "device": "cpu",
+    }  # fmt: skip
+    assert recorded["cuda"] == torch.version.cuda
+    assert {"cudnn", "float32_matmul_precision", "code", "git"} < recorded.keys()
+    assert "hush" not in text
 
 
 def test_a_run_of_another_recipe_is_not_resumed(tmp_path: Path) -> None:

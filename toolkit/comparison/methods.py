@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.comparison.saved_run import SavedRun
+from toolkit.json_values import leaves
 
 # Settings that name or show a run, or say what to set it beside, but change nothing it computes.
 NAMES = (
@@ -154,15 +155,6 @@ def settings(run: SavedRun, *without: str) -> dict[str, Any]:
         for name, value in leaves(run.config)
         if name.split(".")[0] not in NAMES and name not in without
     }
-
-
-def leaves(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested settings one by one, under dotted names such as "train.epochs"."""
-    for name, value in config.items():
-        if isinstance(value, dict):
-            yield from leaves(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
 
 
 def _recognised_by(run: SavedRun, place: int) -> str:

@@ -16,12 +16,13 @@ from typing import Any
 
 import yaml
 
-from toolkit.comparison.methods import NAMES, leaves
+from toolkit.comparison.methods import NAMES
 from toolkit.config import RunConfig, read_yaml
 from toolkit.disk import write_whole
 from toolkit.environment import code_fingerprint
 from toolkit.errors import UserError
 from toolkit.experiment.cells import CellRun, short_path
+from toolkit.json_values import leaves
 from toolkit.task_scores.predictions import NotFinite
 
 _WALL_TIME = "wall_time.json"
