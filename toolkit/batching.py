@@ -7,6 +7,7 @@ and the rows of a step do not depend on how many processes share them.
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -193,6 +194,9 @@ def load_batches(
         pin_memory=pin,
         generator=torch.Generator().manual_seed(rows.epoch),
         worker_init_fn=_outlive_interruption,
+        # Not by a server, which Python may prefer: its children see that server and not the
+        # process that trains, so that after a SIGKILL they would wait for it for ever.
+        multiprocessing_context="fork" if workers and sys.platform == "linux" else None,
     )
 
 

@@ -47,6 +47,7 @@ def test_the_run_directory_is_complete(runs: dict[str, Path], name: str) -> None
     assert any((run / "model").iterdir())
     assert not (run / "checkpoints").exists()
     assert not list(run.rglob("*.partial"))
+    assert not (run / "run.lock").exists()
     environment = json.loads((run / "environment.json").read_text())
     assert environment["packages"]["torch"] == torch.__version__.split("+")[0]
     assert f"--run-id {name}" in environment["command"]

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import datasets
@@ -185,6 +189,46 @@ def test_workers_go_on_when_all_processes_of_a_command_are_interrupted(
     found = torch.cat([batch["number"] for batch in [first, *rest]])
     assert found.tolist() == list(range(40))
     assert {p for batch in rest for p in batch["process"].tolist()} == set(workers)
+
+
+TRAINING = """
+import multiprocessing, sys, time
+import numpy as np, torch
+from toolkit.batching import Rows, load_batches
+
+class Numbers(torch.utils.data.Dataset):
+    def __len__(self): return 4
+    def __getitem__(self, rows): return {"row": rows}
+
+def gather(rows): return {"row": torch.tensor([row["row"] for row in rows])}
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method("forkserver")
+    loader = iter(load_batches(Rows(Numbers()), [np.array([row]) for row in range(4)], gather, 2))
+    next(loader)
+    print(*(worker.pid for worker in loader._workers), flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.slow  # a worker looks every 5 seconds
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is forked")
+def test_workers_end_with_a_process_that_is_killed(tmp_path: Path, repository: Path) -> None:
+    (tmp_path / "training.py").write_text(TRAINING)
+    process = subprocess.Popen(
+        [sys.executable, tmp_path / "training.py"], stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONPATH": str(repository)},
+    )  # fmt: skip
+    assert process.stdout is not None
+    workers = [int(word) for word in process.stdout.readline().split()]
+    assert len(workers) == 2
+    assert all(Path(f"/proc/{worker}").exists() for worker in workers)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 30
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 @pytest.fixture
