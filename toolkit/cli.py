@@ -21,6 +21,7 @@ COMMANDS = {
     "parity": "prove that a scratch model equals HuggingFace's on a checkpoint",
     "predict": "label texts or images, find entities, translate, write: with a run or a model",
     "push": "upload a run's model to the HuggingFace Hub, with its card, and check it there",
+    "rerun": "repeat a run from what it recorded, and compare to the last bit",
 }
 
 

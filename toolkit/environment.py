@@ -28,9 +28,7 @@ VARIABLES = (
     "ATEN_CPU_CAPABILITY", "CUBLAS_WORKSPACE_CONFIG", "CUDA_VISIBLE_DEVICES",
     "CUDA_LAUNCH_BLOCKING", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
     "NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "NCCL_ALGO", "NCCL_PROTO",
-    "PYTHONHASHSEED", "TOKENIZERS_PARALLELISM", "HF_HUB_OFFLINE", "ACCELERATE_USE_CPU",
-    "ACCELERATE_MIXED_PRECISION", "ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED",
-    "ACCELERATE_DYNAMO_BACKEND",
+    "PYTHONHASHSEED", "HF_HUB_OFFLINE",
 )  # fmt: skip
 """What can change speed or results. By name: other variables may hold passwords and paths."""
 
@@ -60,6 +58,7 @@ def describe_processes(accelerator: Accelerator) -> dict[str, Any]:
         "num_processes": accelerator.num_processes,
         "distributed_type": accelerator.distributed_type.value,
         "mixed_precision": accelerator.mixed_precision,
+        "dynamo": accelerator.state.dynamo_plugin.backend.value,
         "device": accelerator.device.type,
     }
 

@@ -174,7 +174,8 @@ def test_the_record_names_what_decides_results_and_no_secret(
     recorded = json.loads(text)
     assert recorded["variables"]["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
     assert recorded["accelerate"] == {
-        "num_processes": 1, "distributed_type": "NO", "mixed_precision": "no", "device": "cpu",
+        "num_processes": 1, "distributed_type": "NO", "mixed_precision": "no", "dynamo": "NO",
+        "device": "cpu",
     }  # fmt: skip
     assert recorded["cuda"] == torch.version.cuda
     assert {"cudnn", "float32_matmul_precision", "code", "git"} < recorded.keys()

@@ -67,7 +67,7 @@ def find_runs(run: CellRun, planned: Collection[str] = ()) -> PastRuns:
     for folder in runs_of(run):
         if _recorded_code(folder) != code:
             why = f"the code has changed since {short_path(folder)}"
-        elif (file := _changed_input(folder, run.config)) is not None:
+        elif (file := changed_input(folder, run.config)) is not None:
             why = f"{file} has changed since {short_path(folder)}"
         elif not is_complete(folder):
             interrupted = folder
@@ -215,8 +215,8 @@ def _recorded_code(folder: Path) -> str | None:
     return code
 
 
-def _changed_input(folder: Path, config: RunConfig) -> str | None:
-    """A file that the configuration names and that was written after the run began."""
+def changed_input(folder: Path, config: RunConfig) -> str | None:
+    """A file that the configuration names and that was written after the run began, if any."""
     began = (folder / "config.yaml").stat().st_mtime
     values = [value for value in _settings(config).values() if isinstance(value, str)]
     changed = (v for v in values if Path(v).is_file() and Path(v).stat().st_mtime > began)

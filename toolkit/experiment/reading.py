@@ -12,8 +12,8 @@ from toolkit.errors import UserError
 from toolkit.experiment.cells import Cell, CellRun
 from toolkit.experiment.keys import check_keys, check_seeds
 from toolkit.launch import import_recipe
+from toolkit.recipe_files import find_recipe
 
-_OWN_RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 _KEYS = {
     "recipe": "a text", "title": "a text", "preset": "a text", "options": "keys and values",
     "seeds": "a list",
@@ -100,9 +100,7 @@ def _as_argument(value: Any, key: str, where: str) -> str:
 
 
 def _find_recipe(name: str, file: Path, where: str) -> Path:
-    folders = [file.resolve().parents[1], Path.cwd() / "recipes", _OWN_RECIPES]
-    for folder in folders:
-        if (folder / name).is_file():
-            return folder / name
-    listed = ", ".join(dict.fromkeys(map(str, folders)))
-    raise UserError(f"{where}: no such recipe: {name} (looked in {listed})")
+    try:
+        return find_recipe(name, file.resolve().parents[1])
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
