@@ -29,6 +29,7 @@ from toolkit.errors import Interrupted, UserError
 from toolkit.evaluation import Metric, Outputs, predict
 from toolkit.first_batch import try_one_batch
 from toolkit.freezing import set_training_mode
+from toolkit.gradient_checkpointing import checkpoint_layers
 from toolkit.interruption import Interruption
 from toolkit.lr_finder import end_with_learning_rate
 from toolkit.objectives import Objective
@@ -136,6 +137,8 @@ def _prepare(
     steps_per_epoch, total_steps = count_steps(
         len(data.train), train, accelerator.num_processes, padded
     )
+    if train.gradient_checkpointing:
+        checkpoint_layers(model)
     optimizer = build_optimizer(model, train)
     if not (run.config.dry_run or run.config.lr_finder):
         run.begin(len(data.train))
