@@ -130,6 +130,11 @@ def row_lengths(data: Any) -> np.ndarray | None:
     return np.asarray(data.select_columns("length").with_format("numpy")[:]["length"])
 
 
+def padded_lengths_if_any(data: Any) -> np.ndarray | None:
+    """As `padded_lengths`; None where the rows have no lengths, such as images."""
+    return padded_lengths(data) if "length" in data.column_names else None
+
+
 def padded_lengths(data: Any) -> np.ndarray:
     """[rows, sequences]: tokens of every sequence of a row that is padded for itself.
 
@@ -141,6 +146,20 @@ def padded_lengths(data: Any) -> np.ndarray:
         raise UserError("--train.batch_tokens needs rows that have a length in tokens.")
     columns = data.select_columns(names).with_format("numpy")[:]
     return np.stack([columns[name] for name in names], axis=1)
+
+
+def padded_sizes(batches: Sequence[np.ndarray], lengths: np.ndarray | None) -> np.ndarray:
+    """[batches]: positions that batches of these rows have, padding included.
+
+    Args:
+        batches: row numbers of each.
+        lengths: `padded_lengths` of all rows; None counts rows.
+    """
+    if lengths is None:
+        return np.array([len(rows) for rows in batches])
+    return np.array(
+        [len(rows) * lengths[rows].max(0).sum() if len(rows) else 0 for rows in batches]
+    )
 
 
 def padded_tokens(batch: Mapping[str, torch.Tensor], encoder_decoder: bool = False) -> int:

@@ -45,6 +45,10 @@ class TrainConfig:
     processes; accumulation_steps is then the number of forward passes they are divided into."""
     accumulation_steps: int = 1
     """Forward passes per optimizer step; the global batch is this x batch_size x processes."""
+    auto_batch_size: bool = False
+    """Divide the rows of an optimizer step into as few forward passes as memory allows: batch_size
+    x accumulation_steps stays as given, the two are chosen (with batch_tokens the passes alone).
+    Tried on a GPU; on a CPU measured on a few rows. The run records what was chosen."""
     eval_batch_size: int = 64
     """Examples per process and forward pass in evaluation."""
     learning_rate: float = 2e-5

@@ -45,7 +45,7 @@ def compute_counted(
         positions: padded tokens, or images, of all processes.
         compute: forward and backward passes of one step, which begin without gradients.
     """
-    recall = _remember(model)
+    recall = remember(model)
     try:
         with FlopCounter() as counter:
             result = compute()
@@ -67,7 +67,7 @@ def compute_counted(
     return result
 
 
-def _remember(model: nn.Module) -> Callable[[], None]:
+def remember(model: nn.Module) -> Callable[[], None]:
     """A function that undoes what forward and backward passes leave behind."""
     buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     random: Any = torch.get_rng_state()

@@ -18,6 +18,7 @@ from accelerate import Accelerator
 from accelerate.utils import DistributedType
 from torch import nn
 
+from toolkit.batch_size import choose_batch_size
 from toolkit.batching import Collate, padded_lengths, row_lengths
 from toolkit.checkpoint import CheckpointStore
 from toolkit.clock import Lap, start_clock
@@ -34,6 +35,7 @@ from toolkit.interruption import Interruption
 from toolkit.lr_finder import end_with_learning_rate
 from toolkit.objectives import Objective
 from toolkit.optimizers import build_optimizer
+from toolkit.out_of_memory import explain_out_of_memory
 from toolkit.processes import decided_by_main
 from toolkit.progress import Display, progress_bar
 from toolkit.resuming import new_state, restore_best, resume
@@ -133,12 +135,14 @@ def _prepare(
 ) -> tuple[Training, CheckpointStore]:
     """Make the run directory, put the model on its device, and take up a run to be resumed."""
     train, accelerator = run.config.train, run.accelerator
+    if train.gradient_checkpointing:
+        checkpoint_layers(model)
+    if train.auto_batch_size and not run.resumed:
+        choose_batch_size(run, model, data, objective, collate)
     padded = None if train.batch_tokens is None else padded_lengths(data.train)
     steps_per_epoch, total_steps = count_steps(
         len(data.train), train, accelerator.num_processes, padded
     )
-    if train.gradient_checkpointing:
-        checkpoint_layers(model)
     optimizer = build_optimizer(model, train)
     if not (run.config.dry_run or run.config.lr_finder):
         run.begin(len(data.train))
@@ -171,7 +175,8 @@ def _train(training: Training, store: CheckpointStore) -> None:
     with bar as display, training.interruption:
         training.clock.start()
         for step in training_steps(training):
-            report = train_step(training, step)
+            with explain_out_of_memory(training, step):
+                report = train_step(training, step)
             # With the preparation of the batches, without evaluations and checkpoints.
             before = _progress(training)
             _account(training, step, training.clock.stop())

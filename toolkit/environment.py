@@ -93,15 +93,29 @@ def peak_memory_bytes(device: str | None = None) -> int:
     """
     if device == "cuda" or (device is None and torch.cuda.is_available()):
         return torch.cuda.max_memory_allocated()
-    status = Path("/proc/self/status")
-    if status.is_file():  # Linux: ru_maxrss there is that of the starting process, where it is more
-        for line in status.read_text(encoding="utf-8").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
+    # Linux: ru_maxrss there is that of the starting process, where it is more.
+    if (peak := _process_status("VmHWM")) is not None:
+        return peak
     import resource  # not on Windows
 
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
+
+
+def resident_memory_bytes() -> int | None:
+    """What this process holds in main memory now; None where the system does not say."""
+    return _process_status("VmRSS")
+
+
+def _process_status(field: str) -> int | None:
+    """Bytes of a field of Linux's ``/proc/self/status``."""
+    status = Path("/proc/self/status")
+    if not status.is_file():
+        return None
+    for line in status.read_text(encoding="utf-8").splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    return None
 
 
 def _version(package: str) -> str | None:

@@ -131,6 +131,39 @@ def count_steps(
     return per_epoch, train.max_steps or per_epoch * train.epochs
 
 
+def plan_passes(
+    rows: int,
+    train: TrainConfig,
+    processes: int,
+    seed: int,
+    epoch: int,
+    lengths: np.ndarray | None,
+    padded: np.ndarray | None,
+) -> list[tuple[np.ndarray, list[list[np.ndarray]]]]:
+    """Row numbers of every optimizer step of an epoch, and how its passes share them.
+
+    Args:
+        rows: number of training examples.
+        lengths: tokens of each; rows are grouped by them where the settings say so.
+        padded: `padded_lengths` of the rows, for batches by tokens.
+
+    Returns:
+        For every step all its rows, and ``parts[process][forward_pass]``.
+    """
+    lengths = lengths if train.group_by_length else None
+    passes = train.accumulation_steps * processes
+    if train.batch_tokens is not None and padded is not None:
+        windows = plan_epoch_by_tokens(padded, train.batch_tokens, seed, epoch)
+        micro_batches = [math.ceil(len(window) / passes) for window in windows]
+    else:
+        windows = plan_epoch(rows, train.batch_size * passes, seed, epoch, lengths)
+        micro_batches = [train.batch_size] * len(windows)
+    return [
+        (window, split_window(window, processes, micro_batch, lengths))
+        for window, micro_batch in zip(windows, micro_batches, strict=True)
+    ]
+
+
 def training_steps(training: Training) -> Iterator[Step]:
     """Yield the steps that are left, until the last one or an early stop."""
     state = training.state
@@ -146,20 +179,12 @@ def _epoch_steps(training: Training, epoch: int, done: int) -> Iterator[Step]:
     """Steps of one epoch after the first ``done`` ones."""
     run, rows = training.run, training.data.train
     train, accelerator = run.config.train, run.accelerator
-    lengths = training.lengths if train.group_by_length else None
-    passes = train.accumulation_steps * accelerator.num_processes  # of all processes
-    if train.batch_tokens is not None and training.padded is not None:
-        plan = plan_epoch_by_tokens(training.padded, train.batch_tokens, run.config.seed, epoch)
-        micro_batches = [math.ceil(len(window) / passes) for window in plan]
-    else:
-        plan = plan_epoch(len(rows), train.batch_size * passes, run.config.seed, epoch, lengths)
-        micro_batches = [train.batch_size] * len(plan)
-    windows = plan[done:]
-    parts = [
-        split_window(window, accelerator.num_processes, micro_batch, lengths)
-        for window, micro_batch in zip(windows, micro_batches[done:], strict=True)
-    ]
-    mine = [shares[accelerator.process_index] for shares in parts]
+    plan = plan_passes(
+        len(rows), train, accelerator.num_processes, run.config.seed, epoch, training.lengths,
+        training.padded,
+    )[done:]  # fmt: skip
+    windows = [window for window, _ in plan]
+    mine = [shares[accelerator.process_index] for _, shares in plan]
     # A process without rows computes one of them for nothing, so that collectives match.
     loads = [
         chunk if len(chunk) else window[:1]
