@@ -13,6 +13,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from toolkit.clock import start_clock
 from toolkit.config import Invocation, RunConfig, check_range
 from toolkit.data.config import TextDataConfig
+from toolkit.data_facts import describe_data
+from toolkit.dry_run import end_dry_run
 from toolkit.entry import run_recipe
 from toolkit.linear import describe_linear_training, fit_linear
 from toolkit.outcome import Outcome, finish_classification
@@ -44,6 +46,8 @@ def main(invocation: Invocation[Config]) -> None:
     check_range("ngrams", config.ngrams, 1, 20)
     data = config.load_single_texts()
     run.record_data(data.summary)
+    if config.dry_run:
+        end_dry_run(run, {"data": describe_data(data)})
     run.begin()
 
     clock = start_clock(run.accelerator)

@@ -22,6 +22,7 @@ import yaml
 
 from toolkit.disk import write_whole
 from toolkit.errors import UserError
+from toolkit.json_values import check_writable
 from toolkit.published import Published
 from toolkit.run_origin import check_recipe
 
@@ -131,10 +132,15 @@ class RunConfig:
     private: bool = False
     """With push_to_hub: only you (or your organisation) can see it."""
     dry_run: bool = False
-    """Build data and model, compute one batch, say what would be trained, and stop."""
+    """Build data and model, compute a few batches, say what training would take, and stop."""
+    dry_run_json: str | None = None
+    """A dry run that also writes what it says as JSON to this file; -: prints that alone."""
     lr_finder: bool = False
     """Instead of training, raise the learning rate over 100 steps, show where the loss falls and
     where it breaks, suggest a rate, and stop."""
+
+    def __post_init__(self) -> None:
+        self.dry_run = self.dry_run or self.dry_run_json is not None
 
 
 ConfigT = TypeVar("ConfigT", bound=RunConfig)
@@ -434,6 +440,7 @@ def check_values(config: RunConfig) -> None:
     """Raise a UserError for a number that cannot be trained with."""
     if not 0 <= config.seed < 2**32:
         raise UserError(f"--seed {config.seed}: expected a whole number from 0 to {2**32 - 1}")
+    check_writable(config.dry_run_json, "--dry_run_json")
     train = config.train
     at_least = {
         "epochs": 1, "max_steps": 1, "batch_size": 1, "batch_tokens": 1,

@@ -28,7 +28,7 @@ from toolkit.ema import WeightAverage
 from toolkit.environment import resume_command
 from toolkit.errors import Interrupted, UserError
 from toolkit.evaluation import Metric, Outputs, predict
-from toolkit.first_batch import try_one_batch
+from toolkit.forecast import forecast_training
 from toolkit.freezing import set_training_mode
 from toolkit.gradient_checkpointing import checkpoint_layers
 from toolkit.interruption import Interruption
@@ -99,14 +99,14 @@ def fit(
             processes. An average is asked for of weights that are divided among processes. A
             checkpoint cannot be written.
         Interrupted: by Ctrl-C or another signal; what was done is saved.
-        RecipeEnds: after one batch of a dry run, or when a learning rate has been looked for.
+        RecipeEnds: after a few batches of a dry run, or when a learning rate has been looked for.
     """
     training, store = _prepare(
         run, model, data, objective, collate, collate_validation or collate, metric,
         after_evaluation,
     )  # fmt: skip
     if run.config.dry_run:
-        end_dry_run(try_one_batch(training))
+        end_dry_run(run, forecast_training(training))
     if run.config.lr_finder:
         end_with_learning_rate(training)
     _train(training, store)

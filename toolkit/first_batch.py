@@ -12,33 +12,30 @@ from torch import Tensor, nn
 
 from toolkit.batching import Collate, Rows, load_batches
 from toolkit.evaluation import Compute
+from toolkit.objectives import Batch
 from toolkit.run import Run
-from toolkit.training_steps import Training, training_steps
+from toolkit.training_steps import Training
 
 
-def try_one_batch(training: Training) -> dict[str, Any]:
-    """What would be trained, and the loss of the first batch, by the names they are shown under."""
-    accelerator, model = training.run.accelerator, training.model
-    batch = send_to_device(next(training_steps(training)).batches[0], accelerator.device)
+def loss_before_training(training: Training, batch: Batch) -> float:
+    """Of a batch on its device: every part's mean over its terms, added up."""
     with torch.no_grad():
-        sums = training.objective.loss(model.eval(), batch)
-    counts = torch.tensor(training.objective.count(batch), device=sums.device).clamp(min=1)
-    trained = [p for p in model.parameters() if p.requires_grad]
-    return {
-        "training rows": len(training.data.train),
-        "validation rows": len(training.data.validation),
-        "optimizer steps per epoch": training.steps_per_epoch,
-        "optimizer steps": training.total_steps,
-        "parameters to train": sum(p.numel() for p in trained),
-        "first batch": _shapes(batch),
-        "its loss before training": f"{float((sums / counts).sum()):.4f}",
-    }
+        sums = training.objective.loss(training.model.eval(), batch)
+    return float((sums / _terms(training, batch, sums.device)).sum())
+
+
+def compute_pass(training: Training, batch: Batch) -> None:
+    """Forward and backward pass of a batch on its device, as training computes them."""
+    accelerator = training.run.accelerator
+    accelerator.gradient_state._set_sync_gradients(True)
+    sums = training.objective.loss(training.model, batch)
+    accelerator.backward((sums / _terms(training, batch, sums.device)).sum())
 
 
 def try_evaluation(
     run: Run[Any], model: nn.Module, rows: Any, compute: Compute, collate: Collate
 ) -> dict[str, Any]:
-    """The same where nothing is trained by steps: what is computed of the first rows.
+    """Where nothing is trained by steps: what is computed of the first rows.
 
     Args:
         rows: of the split that is computed first.
@@ -48,8 +45,13 @@ def try_evaluation(
     device = run.accelerator.device
     with torch.no_grad():
         outputs = compute(model.to(device).eval(), send_to_device(batch, device))
-    return {"rows": len(rows), "first batch": _shapes(batch), "its results": _shapes(outputs)}
+    return {"tensors": shapes(batch), "results": shapes(outputs)}
 
 
-def _shapes(tensors: Mapping[str, Tensor]) -> str:
+def shapes(tensors: Mapping[str, Tensor]) -> str:
+    """``input_ids [8, 32], labels [8]``."""
     return ", ".join(f"{name} {list(value.shape)}" for name, value in tensors.items())
+
+
+def _terms(training: Training, batch: Batch, device: torch.device) -> Tensor:
+    return torch.tensor(training.objective.count(batch), device=device).clamp(min=1)

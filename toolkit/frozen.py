@@ -14,7 +14,7 @@ from toolkit.batching import Collate
 from toolkit.clock import start_clock
 from toolkit.dry_run import end_dry_run
 from toolkit.evaluation import Compute
-from toolkit.first_batch import try_evaluation
+from toolkit.forecast import forecast_evaluation
 from toolkit.linear import LinearResult, describe_linear_training, fit_linear
 from toolkit.modeling import count_parameters
 from toolkit.objectives import Batch, model_inputs
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Inverse strength of the L2 penalty on features of length 1.
 PENALTIES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+SPLITS = ["train", "validation", "test"]
+"""In the order in which features are computed."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,11 @@ def fit_frozen(
         compute: ``features`` [batch, hidden] of a batch.
     """
     if run.config.dry_run:
-        end_dry_run(try_evaluation(run, encoder, data.train, compute, collate))
+        end_dry_run(run, forecast_evaluation(run, encoder, data, SPLITS, compute, collate))
     run.begin()
     encoder = prepare_evaluation(run.accelerator, encoder)
     clock, features = start_clock(run.accelerator), {}
-    for split in ("train", "validation", "test"):
+    for split in SPLITS:
         with clock.running() if split == "train" else nullcontext():
             rows = getattr(data, split)
             outputs = predict_rows(run, f"features of {split}", encoder, rows, compute, collate)

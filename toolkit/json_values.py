@@ -30,8 +30,8 @@ def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield prefix + name, value
 
 
-def check_writable(path: str | None) -> None:
-    """See, before the work, that what --json names can be written; None and "-" always can.
+def check_writable(path: str | None, option: str = "--json") -> None:
+    """See, before the work, that what the option names can be written; None and "-" always can.
 
     Raises:
         UserError: a folder, a file in a folder that is not there, or no right to write.
@@ -40,9 +40,9 @@ def check_writable(path: str | None) -> None:
         return
     file = Path(path)
     if file.is_dir() or not file.absolute().parent.is_dir():
-        raise UserError(f"--json {path}: expected a file in a folder that exists.")
+        raise UserError(f"{option} {path}: expected a file in a folder that exists.")
     if not os.access(file if file.exists() else file.absolute().parent, os.W_OK):
-        raise UserError(f"--json {path}: no right to write there.")
+        raise UserError(f"{option} {path}: no right to write there.")
 
 
 def check_folder(path: str | None) -> None:

@@ -92,7 +92,7 @@ class Run(Generic[ConfigT]):
             self.tracker.start(self.recipe, self.directory, self.config, resumed=True)
             return
         if self.config.dry_run:  # of a recipe that trains without the engine
-            end_dry_run({"recipe": self.recipe, "read and checked": "the data"})
+            end_dry_run(self, {"data": {"read_and_checked": True}})
         if self.config.lr_finder:  # likewise
             raise UserError(
                 f"--lr-finder: {self.recipe} trains nothing by steps here, so there is no learning "

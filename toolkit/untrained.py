@@ -10,7 +10,7 @@ from toolkit.batching import Collate
 from toolkit.dry_run import end_dry_run
 from toolkit.engine import FitResult
 from toolkit.evaluation import Metric
-from toolkit.first_batch import try_evaluation
+from toolkit.forecast import forecast_evaluation
 from toolkit.objectives import Objective
 from toolkit.run import Run
 from toolkit.run_predictions import predict_rows
@@ -33,7 +33,10 @@ def evaluate_untrained(
     Validation is measured, for comparison; there is nothing to choose by it.
     """
     if run.config.dry_run:
-        end_dry_run(try_evaluation(run, model, data.validation, objective.outputs, collate))
+        end_dry_run(
+            run,
+            forecast_evaluation(run, model, data, ["validation"], objective.outputs, collate),
+        )
     run.begin()
     if run.resumed:
         run.forget_after(-1)  # it begins anew

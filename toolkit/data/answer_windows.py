@@ -115,7 +115,7 @@ def tokenize_questions(
     summary = data.summary | {
         "tokenization": {"max_length": limit, "overlap": overlap, "splits": counts}
     }
-    return dataclasses.replace(data, summary=summary), Windows(**windows)
+    return dataclasses.replace(data, summary=summary), Windows(**windows, summary=summary)
 
 
 def question_windows(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import datasets
 
@@ -14,6 +15,7 @@ class Windows:
     train: datasets.Dataset
     validation: datasets.Dataset
     test: datasets.Dataset
+    summary: dict[str, Any] = field(default_factory=dict)  # of the data they are made of
 
     @property
     def longest(self) -> int:

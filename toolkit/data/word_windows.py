@@ -174,7 +174,7 @@ def tokenize_words(
             "splits": counts,
         }
     }
-    return dataclasses.replace(data, summary=summary), Windows(**windows)
+    return dataclasses.replace(data, summary=summary), Windows(**windows, summary=summary)
 
 
 def _split_windows(

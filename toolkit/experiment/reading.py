@@ -19,7 +19,7 @@ _KEYS = {
     "seeds": "a list",
 }  # fmt: skip
 # Options of a command that leave no complete run behind.
-_NO_RUN = ("dry_run", "lr_finder", "resume", "help", "print_config")
+_NO_RUN = ("dry_run", "dry_run_json", "lr_finder", "resume", "help", "print_config")
 
 
 def read_cell(file: Path, where: str, name: str, content: Any, seeds: list[int] | None) -> Cell:

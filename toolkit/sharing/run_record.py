@@ -56,5 +56,13 @@ def read_record(run: Path) -> RunRecord:
     )
 
 
-_OF_THE_MACHINE = ("output_dir", "tracker", "dry_run", "lr_finder", "push_to_hub", "private")
+_OF_THE_MACHINE = (
+    "output_dir",
+    "tracker",
+    "dry_run",
+    "dry_run_json",
+    "lr_finder",
+    "push_to_hub",
+    "private",
+)
 """Settings that say nothing about the model."""
