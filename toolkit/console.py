@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
 
 console = Console(highlight=False)
 remarks = Console(stderr=True, highlight=False)
+
+_kept: list[str] | None = None  # where remarks go that are kept
 
 
 def is_main_process() -> bool:
@@ -19,8 +23,21 @@ def is_main_process() -> bool:
 
 def notify(message: str) -> None:
     """Print one remark on stderr, once per run rather than once per process."""
-    if is_main_process():
+    if _kept is not None:
+        _kept.append(message)
+    elif is_main_process():
         remarks.print(escape(message), soft_wrap=True)
+
+
+@contextmanager
+def keep_remarks() -> Iterator[list[str]]:
+    """What `notify` is told inside the block, in order, and not printed."""
+    global _kept
+    before, _kept = _kept, []
+    try:
+        yield _kept
+    finally:
+        _kept = before
 
 
 def fail(message: str) -> None:

@@ -17,6 +17,9 @@ class TextDataConfig:
     """Hub name, file (csv, tsv, json, jsonl, parquet), folder of splits, or demo:reviews."""
     hub_config: str | None = None
     """Configuration of a data set on the Hub that has several."""
+    encoding: str | None = None
+    """Encoding of text files, such as big5; null: told from the bytes (UTF-8, UTF-16 with its mark,
+    GB18030)."""
     text_column: str | None = None
     """Column with the text; null: found by its name."""
     pair_column: str | None = None
@@ -46,22 +49,24 @@ class TextDataConfig:
         Raises:
             UserError: whatever is wrong with it, with file and row.
         """
+        from toolkit.data.encoding import text_encoding
         from toolkit.data.text_classification import load_text_classification
 
-        return load_text_classification(
-            self.dataset,
-            hub_config=self.hub_config,
-            text_column=self.text_column,
-            pair_column=self.pair_column,
-            label_column=self.label_column,
-            validation_file=self.validation_file,
-            test_file=self.test_file,
-            train_size=self.train_size,
-            validation_size=self.validation_size,
-            test_size=self.test_size,
-            split_seed=self.split_seed,
-            keep_leaks=self.keep_leaks,
-        )
+        with text_encoding(self.encoding):
+            return load_text_classification(
+                self.dataset,
+                hub_config=self.hub_config,
+                text_column=self.text_column,
+                pair_column=self.pair_column,
+                label_column=self.label_column,
+                validation_file=self.validation_file,
+                test_file=self.test_file,
+                train_size=self.train_size,
+                validation_size=self.validation_size,
+                test_size=self.test_size,
+                split_seed=self.split_seed,
+                keep_leaks=self.keep_leaks,
+            )
 
     def load_single_texts(self) -> "TextClassificationData":
         """`load_data`, for a model that cannot tell two texts of a row apart.

@@ -20,6 +20,9 @@ class DocumentDataConfig:
     documents: Literal["line", "paragraph", "article", "file"] = "line"
     """What one document is: a line (of a table: a row); lines up to an empty one; lines up to the
     next heading ` = Title = ` (WikiText); or a whole file."""
+    encoding: str | None = None
+    """Encoding of text files, such as big5; null: told from the bytes (UTF-8, UTF-16 with its mark,
+    GB18030)."""
     text_column: str | None = None
     """Column with the text; null: found by its name."""
     validation_file: str | None = None
@@ -44,18 +47,20 @@ class DocumentDataConfig:
             UserError: whatever is wrong with it, with file and line.
         """
         from toolkit.data.documents import load_documents
+        from toolkit.data.encoding import text_encoding
 
-        return load_documents(
-            self.dataset,
-            hub_config=self.hub_config,
-            unit=self.documents,
-            text_column=self.text_column,
-            held_out_files={"validation": self.validation_file, "test": self.test_file},
-            sizes={
-                "train": self.train_size,
-                "validation": self.validation_size,
-                "test": self.test_size,
-            },
-            split_seed=self.split_seed,
-            keep_leaks=self.keep_leaks,
-        )
+        with text_encoding(self.encoding):
+            return load_documents(
+                self.dataset,
+                hub_config=self.hub_config,
+                unit=self.documents,
+                text_column=self.text_column,
+                held_out_files={"validation": self.validation_file, "test": self.test_file},
+                sizes={
+                    "train": self.train_size,
+                    "validation": self.validation_size,
+                    "test": self.test_size,
+                },
+                split_seed=self.split_seed,
+                keep_leaks=self.keep_leaks,
+            )

@@ -15,6 +15,7 @@ import datasets
 from toolkit.console import notify
 from toolkit.data.columns import text_column as find_text_column
 from toolkit.data.encoding import decode
+from toolkit.data.file_log import note_file
 from toolkit.data.files import Table, read_bytes, read_table
 from toolkit.data.partition import complete_splits, missing_splits, remove_leaks
 from toolkit.data.rows import LabelledRows
@@ -87,6 +88,7 @@ def load_documents(
             source.tables[name] = [_read_text(path) if _is_text(path) else read_table(path)]
     read = {name: _to_rows(tables, unit, text_column) for name, tables in source.tables.items()}
     splits = {name: _without_blank(split, name) for name, split in read.items()}
+    repeated = repetitions(splits["train"])
     overlap = remove_leaks(splits, keep_leaks)
     made = missing_splits(splits)
     if not source.held_out_sizes:
@@ -101,9 +103,7 @@ def load_documents(
         "dropped": source.dropped
         | {name: {"without_text": len(read[name]) - len(split)} for name, split in splits.items()},
         "repetitions_in_train": {
-            key: count
-            for key, count in repetitions(splits["train"]).items()
-            if key in ("exact", "normalized")
+            key: count for key, count in repeated.items() if key in ("exact", "normalized")
         },
         "overlap": overlap,
         "splits_made": made,
@@ -200,6 +200,7 @@ def _visible(folder: Path) -> list[Path]:
 
 def _read_text(path: Path) -> Table:
     lines = decode(read_bytes(path), path).split("\n")
+    note_file(path, format="lines", rows=len(lines) - (lines[-1] == ""))
     return Table({"text": lines}, str(path), "line", list(range(1, len(lines) + 1)))
 
 

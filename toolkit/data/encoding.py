@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from toolkit.console import notify
+from toolkit.data.file_log import note_file
 from toolkit.errors import UserError
 
 _BYTE_ORDER_MARKS = [  # UTF-32 first: its little-endian mark begins with that of UTF-16
@@ -22,6 +26,32 @@ _FREQUENT = frozenset(
     "着下自之年过過发發后後作里用道行所然家种事成方多经經么麼去好没沒很房酒店服务務,，。！？、的差客旅"
 )
 
+_asked: ContextVar[str | None] = ContextVar("encoding", default=None)
+
+
+@contextmanager
+def text_encoding(name: str | None) -> Iterator[None]:
+    """Read all text files inside the block as the user says; None: as `decode` finds out.
+
+    Raises:
+        UserError: no encoding of that name.
+    """
+    if name is not None:
+        try:
+            # base64 and the like are codecs too, but of no text.
+            b"    ".decode(name, errors="ignore")
+        except LookupError:
+            raise UserError(
+                f"--encoding {name}: no such encoding; known are utf-8, gb18030, big5, utf-16, "
+                "utf-16-le, cp1252, shift_jis, euc-kr and what Python knows besides."
+            ) from None
+    token = _asked.set(name)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
 _SAMPLE = 1 << 16  # bytes that UTF-16 is told by
 _MANY_ZEROS, _FEW_ZEROS = 0.4, 0.1  # of the bytes at even, or at odd places
 
@@ -29,19 +59,39 @@ _MANY_ZEROS, _FEW_ZEROS = 0.4, 0.1  # of the bytes at even, or at odd places
 def decode(content: bytes, path: Path) -> str:
     """Text of a file: by its byte order mark, else UTF-8, else GB18030 (which includes GBK).
 
-    UTF-8 comes first because much UTF-8 text is also valid, and wrong, GB18030.
+    UTF-8 comes first because much UTF-8 text is also valid, and wrong, GB18030. Inside
+    `text_encoding` the encoding asked for is the only one that is tried.
 
     Raises:
         UserError: neither fits, or one fits by accident only (damaged UTF-8, Big5, UTF-16).
     """
+    text, encoding = _decode(content, path)
+    note_file(path, encoding=encoding)
+    return text
+
+
+def _decode(content: bytes, path: Path) -> tuple[str, str]:
+    asked = _asked.get()
+    if asked is not None:
+        return _decode_as_asked(content, asked, path), asked
     for mark, encoding in _BYTE_ORDER_MARKS:
         if content.startswith(mark):
-            return _decode_as(content, encoding, path)
+            return _decode_as(content, encoding, path), encoding
     _refuse_utf16(content, path)
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8"), "utf-8"
     except UnicodeDecodeError as error:
-        return _decode_without_utf8(content, path, error)
+        return _decode_without_utf8(content, path, error), "gb18030"
+
+
+def _decode_as_asked(content: bytes, encoding: str, path: Path) -> str:
+    try:
+        return content.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}: {_place(content, error.start)} is not valid in --encoding {encoding}. "
+            "Leave the option out, name another encoding, or mend that line."
+        ) from error
 
 
 def _refuse_utf16(content: bytes, path: Path) -> None:
@@ -131,4 +181,8 @@ def _place(content: bytes, offset: int) -> str:
 
 def _advice(encoding: str, path: Path) -> str:
     command = f"iconv -f {encoding} -t UTF-8 {path.name} > utf8-{path.name}"
-    return f"Save it as UTF-8, for example: {command}"
+    flag = "" if encoding == "ITS-ENCODING" else f" {encoding.lower()}"
+    return (
+        f"Save it as UTF-8, for example: {command}. Or let a recipe read it as it is: "
+        f"--encoding{flag or ' NAME'}"
+    )

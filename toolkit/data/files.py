@@ -19,6 +19,7 @@ from typing import Any
 
 from toolkit.console import notify
 from toolkit.data.encoding import decode
+from toolkit.data.file_log import note_file
 from toolkit.data.suggest import near_names
 from toolkit.errors import UserError
 
@@ -55,10 +56,18 @@ def read_table(path: str | Path) -> Table:
     _check_exists(path)
     suffix = data_suffix(path)
     if suffix is None:
+        excel = path.suffix.lower() in _SPREADSHEETS
+        advice = " Save the sheet as 'CSV UTF-8' from the program that made it." if excel else ""
         raise UserError(
-            f"{path} is of an unknown kind; expected one of {', '.join(_READERS)} (or .gz)."
+            f"{path} is of an unknown kind; expected one of {', '.join(_READERS)} (or .gz).{advice}"
         )
-    return _READERS[suffix](read_bytes(path), path)
+    note_file(path, format=suffix.removeprefix("."))
+    table = _READERS[suffix](read_bytes(path), path)
+    note_file(path, rows=len(table))
+    return table
+
+
+_SPREADSHEETS = (".xls", ".xlsx", ".xlsm", ".ods", ".numbers", ".et")
 
 
 def parse_table(content: bytes, suffix: str, source: str) -> Table:
@@ -129,8 +138,15 @@ def _read_csv(content: bytes, path: Path) -> Table:
     )  # the default refuses texts above 131,072 bytes
     text = decode(content, path)
     header = text.lstrip().partition("\n")[0]
+    if "\r" in text and "\n" not in text:
+        raise UserError(
+            f"{path}: its lines end in carriage returns alone, as old Macs wrote them. "
+            f"For example: tr '\\r' '\\n' < {path.name} > mended-{path.name}"
+        )
     delimiter = ";" if ";" in header and "," not in header else ","
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+    note_file(path, delimiter=delimiter)
+    # newline="\n": a line ends there alone; csv itself refuses a carriage return outside of quotes.
+    reader = csv.reader(io.StringIO(text, newline="\n"), strict=True, delimiter=delimiter)
     rows: list[list[str]] = []
     lines: list[int] = []
     first_line = 1
@@ -154,6 +170,7 @@ _DELIMITERS = {",": "comma", ";": "semicolon"}
 def _read_tsv(content: bytes, path: Path) -> Table:
     """One row a line, fields separated by tabs, no quoting: quotes are part of the text."""
     lines = decode(content, path).split("\n")
+    note_file(path, delimiter="\t")
     if lines[-1] == "":  # what follows the last line end is no line
         lines.pop()
     rows, numbers = [], []
@@ -278,9 +295,22 @@ def _read_parquet(content: bytes, path: Path) -> Table:
     if not table.num_rows:
         raise UserError(f"{path} holds no rows.")
     for name, names in class_names.items():
-        columns[name] = [named(cell, names) for cell in columns[name]]
+        columns[name] = _name_classes(columns[name], name, names, path)
     positions = list(range(1, table.num_rows + 1))
     return Table(columns, str(path), "row", positions, class_names)
+
+
+def _name_classes(cells: list[Any], column: str, names: list[str], path: Path) -> list[Any]:
+    found = []
+    for row, cell in enumerate(cells, start=1):
+        try:
+            found.append(named(cell, names))
+        except IndexError:
+            raise UserError(
+                f"{path}, row {row}: {column} is {cell}, but the file names {len(names)} classes "
+                f"only (0 to {len(names) - 1}): {', '.join(names)[:100]}."
+            ) from None
+    return found
 
 
 def named(cell: Any, names: list[str]) -> Any:

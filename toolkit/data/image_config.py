@@ -14,6 +14,9 @@ class ImageDataConfig:
     dataset: str = "demo:digits"
     """Folder with one folder per class (also below train, validation, test), table of images or of
     their paths (csv, json, parquet, ...), folder of such tables, Hub name, or demo:digits."""
+    encoding: str | None = None
+    """Encoding of text files, such as big5; null: told from the bytes (UTF-8, UTF-16 with its mark,
+    GB18030)."""
     image_column: str | None = None
     """Column of a table with the images or their paths; null: found by its name."""
     label_column: str | None = None
@@ -44,18 +47,20 @@ class ImageDataConfig:
         Raises:
             UserError: whatever is wrong with it, with file and row.
         """
+        from toolkit.data.encoding import text_encoding
         from toolkit.data.images import load_images
 
         size = (self.image_size, self.image_size) if self.image_size is not None else model_size
-        return load_images(
-            self.dataset,
-            image_column=self.image_column,
-            label_column=self.label_column,
-            size=size,
-            train_size=self.train_size,
-            validation_size=self.validation_size,
-            test_size=self.test_size,
-            split_seed=self.split_seed,
-            keep_leaks=self.keep_leaks,
-            skip_bad_images=self.skip_bad_images,
-        )
+        with text_encoding(self.encoding):
+            return load_images(
+                self.dataset,
+                image_column=self.image_column,
+                label_column=self.label_column,
+                size=size,
+                train_size=self.train_size,
+                validation_size=self.validation_size,
+                test_size=self.test_size,
+                split_seed=self.split_seed,
+                keep_leaks=self.keep_leaks,
+                skip_bad_images=self.skip_bad_images,
+            )

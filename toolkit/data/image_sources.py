@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ class ImageTable:
     labels: list[str]  # "" where there is none
     places: list[str]  # where each stands, for messages
     columns: tuple[str, str]
+    origin: str  # what messages call all of them together
     class_names: list[str] | None = None  # where the source itself names its classes
 
 
@@ -80,7 +81,7 @@ def _read_demo(name: str) -> ImageSource:
         Image.fromarray(image).save(file, "BMP")  # uncompressed: the same bytes everywhere
         contents.append(file.getvalue())
     places = [f"{name}, image {number}" for number in range(1, len(images) + 1)]
-    table = ImageTable(contents, labels, places, ("image", "label"), digits.LABEL_NAMES)
+    table = ImageTable(contents, labels, places, ("image", "label"), name, digits.LABEL_NAMES)
     return ImageSource({"train": table}, digits.HELD_OUT_SIZES)
 
 
@@ -89,7 +90,11 @@ def _holds_tables(folder: Path) -> bool:
 
 
 def _read_folder(folder: Path) -> dict[str, ImageTable]:
-    """`folder/<class>/...` or `folder/<split>/<class>/...`."""
+    """`folder/<class>/...` or `folder/<split>/<class>/...`.
+
+    Raises:
+        UserError: two folders of one split, no train among them, or class folders beside them.
+    """
     splits: dict[str, Path] = {}
     for path in _visible(folder):
         name = SPLIT_NAMES.get(path.name.lower())
@@ -98,9 +103,23 @@ def _read_folder(folder: Path) -> dict[str, ImageTable]:
         if name in splits:
             raise UserError(f"{splits[name]} and {path} are both {name} images; keep one of them.")
         splits[name] = path
-    if "train" not in splits:
+    beside = [
+        path
+        for path in _visible(folder)
+        if path.is_dir() and path not in splits.values() and any(_images_below(path))
+    ]
+    if "train" in splits and not beside:
+        return {name: _read_classes(path) for name, path in splits.items()}
+    # A class may be called train, too: its folder has no class folders in it.
+    holding_classes = [path.name for path in splits.values() if _holds_classes(path)]
+    if not holding_classes:
         return {"train": _read_classes(folder)}
-    return {name: _read_classes(path) for name, path in splits.items()}
+    found = f"but also images in {', '.join(path.name for path in beside[:5])}"
+    raise UserError(
+        f"{folder} holds {' and '.join(holding_classes)} with class folders in "
+        f"{'it' if len(holding_classes) == 1 else 'them'}, {found if beside else 'but no train'}. "
+        "Expected train, validation and test, or class folders alone."
+    )
 
 
 def _read_classes(folder: Path) -> ImageTable:
@@ -110,8 +129,8 @@ def _read_classes(folder: Path) -> ImageTable:
     classes = [path for path in _visible(folder) if path.is_dir()]
     for class_folder in classes:
         files = [path for path in sorted(class_folder.rglob("*")) if is_visible(path, folder)]
-        images = [path for path in files if path.suffix.lower() in IMAGE_SUFFIXES]
-        ignored += [path for path in files if path.suffix.lower() not in IMAGE_SUFFIXES]
+        images = [path for path in files if _is_image(path)]
+        ignored += [path for path in files if not _is_image(path)]
         if not images:
             notify(f"warning: {class_folder} holds no image: it is left out, not a class.")
         paths += images
@@ -124,8 +143,31 @@ def _read_classes(folder: Path) -> ImageTable:
         )
     if ignored:
         notify(f"{folder}: {len(ignored)} files are no images: ignored (the first: {ignored[0]}).")
+    if outside := _images_in(folder):
+        notify(
+            f"warning: {len(outside)} images of {folder} are in no class folder: left out (the "
+            f"first: {outside[0]})."
+        )
     places = [str(path) for path in paths]
-    return ImageTable([*paths], labels, places, ("file", "folder"))
+    origin = f"{folder} (one folder per class)"
+    return ImageTable([*paths], labels, places, ("file", "folder"), origin)
+
+
+def _images_in(folder: Path) -> list[Path]:
+    """Images right in a folder, not those in folders below."""
+    return [path for path in _visible(folder) if path.is_file() and _is_image(path)]
+
+
+def _holds_classes(folder: Path) -> bool:
+    return any(path.is_dir() and any(_images_below(path)) for path in _visible(folder))
+
+
+def _images_below(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if _is_image(path) and is_visible(path, folder))
+
+
+def _is_image(path: Path) -> bool:
+    return path.suffix.lower() in IMAGE_SUFFIXES
 
 
 def is_visible(path: Path, folder: Path) -> bool:
@@ -158,7 +200,8 @@ def _read_table(
         contents.append(content)
         places.append(f"{place} ({name})" if name else place)
     class_names = table.class_names.get(label_name_)
-    return ImageTable(contents, labels, places, (image_name, label_name_), class_names)
+    origin = f"column {label_name_!r} of {table.source}"
+    return ImageTable(contents, labels, places, (image_name, label_name_), origin, class_names)
 
 
 def image_content(cell: Any, base: Path | None, place: str) -> tuple[bytes | Path | None, str]:

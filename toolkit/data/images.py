@@ -117,8 +117,8 @@ def load_images(
     store = decode_once(contents, hashes, size)
     _say_changes(store.changes)
     bad = _leave_out_bad(splits, store.bad, places, skip_bad_images)
-    overlap = _remove_leaks(splits, keep_leaks)
     repeated = repetitions(splits["train"])["exact"]
+    overlap = _remove_leaks(splits, keep_leaks)
     made = missing_splits(splits)
     sizes = {"train": train_size, "validation": validation_size, "test": test_size}
     splits = complete_splits(splits, source.held_out_sizes, sizes, split_seed, names)
@@ -155,6 +155,7 @@ def _labelled(
             rows=list(range(start, end)),
             columns=table.columns,
             class_names=table.class_names,
+            origin=table.origin,
         )
         start = end
     return splits

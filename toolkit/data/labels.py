@@ -12,13 +12,17 @@ import numpy.typing as npt
 
 from toolkit.errors import UserError
 
+# White space, and characters that show nothing, at either end.
+_EMPTY = "[\\s\u200b\u200c\u200d\u2060\ufeff]+"
+_AROUND = re.compile(rf"^{_EMPTY}|{_EMPTY}$")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 def label_name(value: Any) -> str | None:
     """The name of a class from one cell, None where the cell says nothing.
 
-    Spaces around are dropped; `1`, `1.0`, `"1"` and `" 1 "` are one label, as are True and "true".
+    Spaces and invisible characters around are dropped; `1`, `1.0`, `"1"` and `" 1 "` are one label,
+    as are True and "true".
 
     Raises:
         ValueError: the cell holds something that cannot name a class (a list, an object).
@@ -28,7 +32,7 @@ def label_name(value: Any) -> str | None:
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
     if isinstance(value, str | int | float | np.number):
-        text = str(value).strip()
+        text = _AROUND.sub("", str(value))
         if _NUMBER.fullmatch(text):
             return _plain_number(text)
         return text.lower() if text.lower() in {"true", "false"} else text or None

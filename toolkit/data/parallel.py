@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.data.encoding import decode
+from toolkit.data.file_log import note_file
 from toolkit.data.files import Table, read_bytes
+from toolkit.data.line_lengths import first_unmatched
 from toolkit.data.sources import SPLIT_NAMES, read_source
+from toolkit.data.splits import is_blank
 from toolkit.data.suggest import near_names
 from toolkit.demo import dates
 from toolkit.errors import UserError
@@ -120,10 +123,11 @@ def read_line_pairs(source: Path, target: Path) -> Pairs:
     """
     sources, targets = _lines(source), _lines(target)
     if len(sources) != len(targets):
+        where = _where_they_part((source, sources), (target, targets))
         raise UserError(
             f"{source} has {len(sources):,} lines but {target} has {len(targets):,}: they are no "
-            "translation of each other line by line. Look for a line that is missing or broken in "
-            "two; an empty line keeps its place."
+            f"translation of each other line by line.{where} Look for a line that is missing "
+            "or broken in two; an empty line keeps its place."
         )
     return Pairs(
         sources, targets, lambda row: f"{source} and {target.name}, line {row + 1}",
@@ -131,9 +135,23 @@ def read_line_pairs(source: Path, target: Path) -> Pairs:
     )  # fmt: skip
 
 
+def _where_they_part(*files: tuple[Path, Sequence[str]]) -> str:
+    """A sentence, after a space, about the first line without a counterpart; "" where unknown."""
+    (_, shorter), (path, longer) = sorted(files, key=lambda file: len(file[1]))
+    line = first_unmatched(list(map(len, longer)), list(map(len, shorter)))
+    if line is None:
+        return ""
+    beside = f"; beside it stands {shorter[line]!r:.60}" if line < len(shorter) else ""
+    return (
+        f" By their lengths the first line without a counterpart is about line {line + 1} of "
+        f"{path}: {longer[line]!r:.60}{beside}."
+    )
+
+
 def _lines(path: Path) -> list[str]:
     """Only a line feed ends a line; the last one needs none."""
     lines = decode(read_bytes(path), path).removesuffix("\n").split("\n")
+    note_file(path, format="lines", rows=len(lines), blank=sum(map(is_blank, lines)))
     return [line.strip() for line in lines]
 
 

@@ -14,6 +14,9 @@ class QuestionDataConfig:
     dataset: str = "demo:questions"
     """demo:questions, file in SQuAD's form (also .gz), table (json, jsonl, parquet, csv) with
     question, context and answers, folder of splits, or Hub name."""
+    encoding: str | None = None
+    """Encoding of text files, such as big5; null: told from the bytes (UTF-8, UTF-16 with its mark,
+    GB18030)."""
     validation_file: str | None = None
     """File with the validation questions; null: the data set's own, or a share of the training
     ones."""
@@ -39,18 +42,20 @@ class QuestionDataConfig:
         Raises:
             UserError: whatever is wrong with them, with file and question.
         """
+        from toolkit.data.encoding import text_encoding
         from toolkit.data.question_answering import load_questions
 
-        return load_questions(
-            self.dataset,
-            validation_file=self.validation_file,
-            test_file=self.test_file,
-            language=self.language,
-            sizes={
-                "train": self.train_size,
-                "validation": self.validation_size,
-                "test": self.test_size,
-            },
-            split_seed=self.split_seed,
-            keep_leaks=self.keep_leaks,
-        )
+        with text_encoding(self.encoding):
+            return load_questions(
+                self.dataset,
+                validation_file=self.validation_file,
+                test_file=self.test_file,
+                language=self.language,
+                sizes={
+                    "train": self.train_size,
+                    "validation": self.validation_size,
+                    "test": self.test_size,
+                },
+                split_seed=self.split_seed,
+                keep_leaks=self.keep_leaks,
+            )

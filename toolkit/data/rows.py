@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +16,14 @@ from toolkit.data.columns import pair_column as find_pair_column
 from toolkit.data.columns import text_column as find_text_column
 from toolkit.data.files import Table
 from toolkit.data.labels import class_counts, label_name, label_order
-from toolkit.data.splits import Content, Labelled, is_blank, normalized, normalized_pair
+from toolkit.data.splits import (
+    Content,
+    Labelled,
+    blank_kind,
+    is_blank,
+    normalized,
+    normalized_pair,
+)
 from toolkit.errors import UserError
 
 HELD_OUT = ("validation", "test")
@@ -35,6 +43,7 @@ class LabelledRows(Labelled):
     class_names: list[str] | None  # where the source itself names its classes
     dropped: dict[str, int] = field(default_factory=dict)
     pairs: Sequence[str] | None = None  # the second text of every row
+    origin: str = ""  # what messages call all rows together; "" where they have no classes
 
     @property
     def contents(self) -> Sequence[Content]:
@@ -118,6 +127,7 @@ def read_rows(
         columns=names,
         class_names=table.class_names.get(label_name_),
         pairs=pairs,
+        origin=f"column {label_name_!r} of {table.source}",
     )
 
 
@@ -183,6 +193,12 @@ def _blank_rows(split: LabelledRows) -> list[int]:
     return [i for i, row in enumerate(zip(*columns, strict=True)) if any(map(is_blank, row))]
 
 
+def count_blank(split: LabelledRows) -> dict[str, int]:
+    """Texts (of pairs both of every row) that are empty, spaces, or invisible characters alone."""
+    found = Counter(blank_kind(text) for text in [*split.texts, *(split.pairs or [])])
+    return {kind: found[kind] for kind in ("empty", "spaces", "invisible")}
+
+
 def decide_label_names(splits: dict[str, LabelledRows]) -> list[str]:
     """Classes in id order: as the source names them, else from the training rows alone.
 
@@ -194,7 +210,7 @@ def decide_label_names(splits: dict[str, LabelledRows]) -> list[str]:
     given = [label_name(name) or name for name in train.class_names or []]
     names = given or label_order(train.labels)
     found = set(train.labels)
-    where = f"column {train.columns[-1]!r} of {train.place(0).rsplit(',', 1)[0]}"
+    where = train.origin
     if not found:
         raise UserError(f"no row with both a text and a label is left in {where}.")
     if len(found) == 1:

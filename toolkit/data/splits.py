@@ -33,6 +33,15 @@ def is_blank(text: str) -> bool:
     return not _INVISIBLE.sub("", text).strip()
 
 
+def blank_kind(text: str) -> str | None:
+    """Why a text `is_blank`: "empty", "spaces" (of any width) or "invisible"; None: it is not."""
+    if not text:
+        return "empty"
+    if not text.strip():
+        return "spaces"
+    return "invisible" if is_blank(text) else None
+
+
 def stratified_order(keys: Sequence[str], labels: Sequence[str], seed: int) -> list[list[int]]:
     """Row indices, shuffled so that every prefix has the classes in the proportions of the whole.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from toolkit.console import notify
 from toolkit.data.encoding import decode
+from toolkit.data.file_log import note_file
 from toolkit.data.files import Table, data_suffix, read_bytes, read_table
 from toolkit.data.sources import SPLIT_NAMES, read_source
 from toolkit.data.suggest import near_names
@@ -125,6 +126,7 @@ def read_conll(path: Path) -> TaggedSentences:
     Raises:
         UserError: a line with a token but no tag, or the other way round; no sentence.
     """
+    note_file(path, format="conll")
     tokens: list[list[str]] = [[]]
     tags: list[list[str]] = [[]]
     lines: list[list[int]] = [[]]
@@ -151,6 +153,7 @@ def read_conll(path: Path) -> TaggedSentences:
             rows.pop()
     if not tokens:
         raise UserError(f"{path} holds no sentence.")
+    note_file(path, rows=len(tokens))
     notes: dict[str, Any] = {}
     if all(_SEGMENTED.fullmatch(token) for sentence in tokens for token in sentence):
         tokens = [[token[:-1] for token in sentence] for sentence in tokens]

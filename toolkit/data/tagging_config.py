@@ -14,6 +14,9 @@ class TaggingDataConfig:
     dataset: str = "demo:entities"
     """demo:entities, CoNLL file (token and tag a line, empty line between sentences), table (json,
     jsonl, parquet) with lists of tokens and tags, folder of splits, or Hub name."""
+    encoding: str | None = None
+    """Encoding of text files, such as big5; null: told from the bytes (UTF-8, UTF-16 with its mark,
+    GB18030)."""
     tokens_column: str | None = None
     """Column of a table with the tokens; null: found by its name."""
     tags_column: str | None = None
@@ -42,20 +45,22 @@ class TaggingDataConfig:
         Raises:
             UserError: whatever is wrong with them, with file and line.
         """
+        from toolkit.data.encoding import text_encoding
         from toolkit.data.tagging import load_tagging
 
-        return load_tagging(
-            self.dataset,
-            tokens_column=self.tokens_column,
-            tags_column=self.tags_column,
-            scheme=self.scheme,
-            validation_file=self.validation_file,
-            test_file=self.test_file,
-            sizes={
-                "train": self.train_size,
-                "validation": self.validation_size,
-                "test": self.test_size,
-            },
-            split_seed=self.split_seed,
-            keep_leaks=self.keep_leaks,
-        )
+        with text_encoding(self.encoding):
+            return load_tagging(
+                self.dataset,
+                tokens_column=self.tokens_column,
+                tags_column=self.tags_column,
+                scheme=self.scheme,
+                validation_file=self.validation_file,
+                test_file=self.test_file,
+                sizes={
+                    "train": self.train_size,
+                    "validation": self.validation_size,
+                    "test": self.test_size,
+                },
+                split_seed=self.split_seed,
+                keep_leaks=self.keep_leaks,
+            )

@@ -19,6 +19,7 @@ from toolkit.data.rows import (
     LabelledRows,
     check_trained_labels,
     clean,
+    count_blank,
     count_rows,
     decide_label_names,
     read_rows,
@@ -99,6 +100,7 @@ def load_text_classification(
     unpublished = _leave_out_unpublished(rows, [name for name in HELD_OUT if not files[name]])
     cleaned = {name: clean(split, name, source.splits_given) for name, split in rows.items()}
     names = decide_label_names(cleaned)
+    repeated = repetitions(cleaned["train"])
     overlap = remove_leaks(cleaned, keep_leaks)
     sizes = {"train": train_size, "validation": validation_size, "test": test_size}
     splits = complete_splits(cleaned, source.held_out_sizes, sizes, split_seed, names)
@@ -106,7 +108,7 @@ def load_text_classification(
     summary = {
         "source": dataset,
         **_describe_reading(source, rows, cleaned, unpublished),
-        "repetitions_in_train": repetitions(cleaned["train"]),
+        "repetitions_in_train": repeated,
         "overlap": overlap,
         **describe_splits(splits, missing_splits(cleaned), split_seed, names),
     }
@@ -156,4 +158,5 @@ def _describe_reading(
         "columns": {name: list(split.columns) for name, split in read.items()},
         "rows_read": source.rows_read or {name: len(split) for name, split in read.items()},
         "dropped": source.dropped | dropped | unpublished,
+        "blank_texts": {name: count_blank(split) for name, split in read.items()},
     }

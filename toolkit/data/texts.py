@@ -8,6 +8,7 @@ from typing import Any
 
 from toolkit.data.columns import text_column as find_text_column
 from toolkit.data.encoding import decode
+from toolkit.data.file_log import note_file
 from toolkit.data.files import read_bytes
 from toolkit.data.sources import read_source
 from toolkit.data.splits import (
@@ -86,7 +87,9 @@ def _read_texts(dataset: str, text_column: str | None) -> list[str]:
 
 
 def _read_lines(path: Path) -> list[str]:
-    return decode(read_bytes(path), path).split("\n")
+    lines = decode(read_bytes(path), path).split("\n")
+    note_file(path, format="lines", rows=len(lines) - (lines[-1] == ""))
+    return [line.removesuffix("\r") for line in lines]
 
 
 def _hash(texts: list[str]) -> str:

@@ -32,6 +32,9 @@ class TranslationDataConfig:
     """Likewise to test with; null: a share of the training pairs."""
     test_target_file: str | None = None
     """Their translations."""
+    encoding: str | None = None
+    """Encoding of text files, such as big5; null: told from the bytes (UTF-8, UTF-16 with its mark,
+    GB18030)."""
     source_column: str | None = None
     """Column of a table; null: found by its name. A number where the first line is no header."""
     target_column: str | None = None
@@ -55,6 +58,7 @@ class TranslationDataConfig:
         Raises:
             UserError: whatever is wrong with them, with file and line.
         """
+        from toolkit.data.encoding import text_encoding
         from toolkit.data.parallel import read_parallel, read_parallel_files
         from toolkit.data.translation import split_pairs
 
@@ -63,19 +67,20 @@ class TranslationDataConfig:
             "validation": (self.validation_source_file, self.validation_target_file),
             "test": (self.test_source_file, self.test_target_file),
         }
-        if any(file for two in files.values() for file in two):
-            source, name = read_parallel_files(files), f"{self.source_file}, {self.target_file}"
-        else:
-            name = self.dataset
-            source = read_parallel(
-                self.dataset,
-                self.source,
-                self.target,
-                hub_config=self.hub_config,
-                source_column=self.source_column,
-                target_column=self.target_column,
-                test_name=self.test_name,
-            )
+        with text_encoding(self.encoding):
+            if any(file for two in files.values() for file in two):
+                source, name = read_parallel_files(files), f"{self.source_file}, {self.target_file}"
+            else:
+                name = self.dataset
+                source = read_parallel(
+                    self.dataset,
+                    self.source,
+                    self.target,
+                    hub_config=self.hub_config,
+                    source_column=self.source_column,
+                    target_column=self.target_column,
+                    test_name=self.test_name,
+                )
         return split_pairs(
             source,
             name,

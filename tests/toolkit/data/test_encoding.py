@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.data.encoding import decode
+from toolkit.data.encoding import decode, text_encoding
 from toolkit.errors import UserError
 
 NAME = Path("reviews.csv")
@@ -107,3 +107,30 @@ def test_a_file_of_zero_bytes_is_no_text():
 def test_utf16_that_ends_in_half_a_character_is_refused():
     with pytest.raises(UserError, match="begins as utf-16 but byte"):
         decode(REVIEWS.encode("utf-16")[:-1], NAME)
+
+
+def test_the_encoding_asked_for_is_the_one_that_is_read():
+    content = "這家酒店很好，服務也不錯".encode("big5")
+    with text_encoding("big5"):
+        assert decode(content, NAME) == "這家酒店很好，服務也不錯"
+    with text_encoding("utf-16-le"):  # its mark is no character of the text
+        assert decode("\ufeff好".encode("utf-16-le"), NAME) == "好"
+    with pytest.raises(UserError, match=r"looks like Big5.*--encoding big5$"):
+        decode(content, NAME)
+
+
+def test_an_encoding_that_does_not_fit_is_refused_with_byte_and_line():
+    with (
+        text_encoding("big5"),
+        pytest.raises(UserError, match=r"byte 3 \(0xff, line 2\) is not valid in --encoding big5"),
+    ):
+        decode(b"ab\n\xff", NAME)
+
+
+@pytest.mark.parametrize("name", ["gbk2312", "base64"])
+def test_what_is_no_encoding_of_texts_is_refused(name):
+    with (
+        pytest.raises(UserError, match=f"--encoding {name}: no such encoding"),
+        text_encoding(name),
+    ):
+        pass

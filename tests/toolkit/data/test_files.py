@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolkit.data.file_log import FileRead, files_read
 from toolkit.data.files import read_table
 from toolkit.errors import UserError
 
@@ -188,3 +189,73 @@ def test_missing_file_suggests_its_neighbours(tmp_path):
 def test_that_nothing_is_there_is_said_before_its_kind_is_judged(tmp_path, name):
     with pytest.raises(UserError, match=rf"no such file or folder: .*{name}\."):
         read_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@given(rows=ROWS)
+def test_separators_and_line_ends_of_csv_are_told(folder, end, delimiter, rows):
+    rows = [(a.replace("\0", ""), b.replace("\0", "")) for a, b in rows]
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(
+        buffer, delimiter=delimiter, quoting=csv.QUOTE_NONNUMERIC, lineterminator=end
+    )
+    writer.writerows(rows)
+    content = f"text{delimiter}label{end}{buffer.getvalue()}"
+    assert rows_of(read_table(write(folder / "c.csv", content.encode()))) == rows
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".jsonl", ".json.gz", ".parquet"])
+@given(texts=st.lists(CELLS, min_size=1, max_size=5))
+def test_a_single_column_is_read_back(folder, suffix, texts):
+    texts = [text.replace("\0", "") for text in texts]
+    if suffix.startswith(".csv"):
+        buffer = io.StringIO(newline="")
+        csv.writer(buffer, quoting=csv.QUOTE_ALL).writerows([["text"], *([text] for text in texts)])
+        content = buffer.getvalue().encode()
+    elif suffix == ".parquet":
+        sink = io.BytesIO()
+        pq.write_table(pa.table({"text": texts}), sink)
+        content = sink.getvalue()
+    else:
+        records = [{"text": text} for text in texts]
+        lines = suffix == ".jsonl"
+        content = ("\n".join(map(json.dumps, records)) if lines else json.dumps(records)).encode()
+    assert read_table(write(folder / f"one{suffix}", content)).columns == {"text": texts}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "text\n好\r坏\n", r"a\.csv, line 2: not well-formed CSV"),
+        ("a.csv", "text,label\r好,1\r坏,0\r", r"a\.csv: its lines end in carriage returns alone"),
+        ("a.xlsx", "PK", r"unknown kind.*'CSV UTF-8'"),
+    ],
+)
+def test_carriage_returns_end_no_line_and_sheets_are_no_tables(tmp_path, name, content, message):
+    with pytest.raises(UserError, match=message):
+        read_table(write(tmp_path / name, content.encode()))
+
+
+def test_class_ids_without_a_name_are_refused_with_the_row(tmp_path):
+    label = {"names": ["负面", "正面"], "_type": "ClassLabel"}
+    metadata = json.dumps({"info": {"features": {"label": label}}})
+    table = pa.table({"text": ["好", "坏", "空"], "label": [1, 0, 2]})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table.replace_schema_metadata({"huggingface": metadata}), path)
+    with pytest.raises(UserError, match=r"a\.parquet, row 3: label is 2, but the file names 2"):
+        read_table(path)
+
+
+def test_files_that_are_read_are_noted_with_encoding_and_delimiter(tmp_path):
+    path = write(tmp_path / "a.csv", "text;label\n好;1\n坏;0\n".encode("gb18030"))
+    bad = write(tmp_path / "b.tsv", "text\tlabel\n好\n".encode())
+    with files_read() as log:
+        read_table(path)
+        with pytest.raises(UserError):
+            read_table(bad)
+    read_table(path)  # of whom nobody asks
+    assert log == {
+        path: FileRead(path, "csv", "gb18030", ";", 2),
+        bad: FileRead(bad, "tsv", "utf-8", "\t", None),
+    }

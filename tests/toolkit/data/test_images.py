@@ -87,6 +87,50 @@ def test_splits_given_as_folders_and_a_class_without_test_images(
     assert data.summary["class_counts"]["test"] == {"cat": 0, "dog": 2}
 
 
+def test_a_class_may_be_called_like_a_split(folder: Path) -> None:
+    (folder / "dog").rename(folder / "train")
+    assert load_images(str(folder)).label_names == ["cat", "train"]
+
+
+@pytest.mark.parametrize(
+    ("moves", "message"),
+    [
+        (
+            {"cat": "train/cat", "dog": "train/dog", "cow": "cow"},
+            "holds train with .* images in cow",
+        ),
+        ({"cat": "test/cat", "dog": "test/dog"}, "holds test with .* but no train"),
+        (
+            {"cat": "test/cat", "dog": "dog"},
+            "holds test with class folders in it, .* images in dog",
+        ),
+        ({"cat": "train", "dog": "test"}, "test holds no images in class folders"),
+    ],
+)
+def test_folders_that_are_neither_splits_nor_classes_are_refused(
+    folder: Path, moves: dict[str, str], message: str
+) -> None:
+    (folder / "cow").mkdir()
+    picture(99).save(folder / "cow" / "99.png")
+    if "cow" not in moves:
+        (folder / "cow" / "99.png").unlink()
+    for old, new in moves.items():
+        (folder / new).parent.mkdir(exist_ok=True)
+        (folder / old).rename(folder / new)
+    with pytest.raises(UserError, match=message):
+        load_images(str(folder))
+
+
+def test_images_outside_of_class_folders_are_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture(99).save(folder / "stray.png")
+    assert load_images(str(folder)).summary["rows_read"] == {"train": 20}
+    said = capsys.readouterr().err
+    assert "1 images of" in said
+    assert "stray.png" in said
+
+
 def test_junk_is_no_image_and_an_empty_class_no_class(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -124,6 +124,15 @@ def test_words_for_nothing_are_words(tmp_path):
     assert set(words) < texts
 
 
+def test_texts_that_show_nothing_are_counted_by_what_they_hold(tmp_path):
+    blank = [("", 1), ("\u3000 ", 1), (" ", 0), ("\u200b\ufeff", 0)]
+    data = load_text_classification(
+        write_csv(tmp_path / "a.csv", [*alternating(0, 1), *((f"{t}", v) for t, v in blank)])
+    )
+    assert data.summary["dropped"]["train"] == {"without_text": 4, "without_label": 0}
+    assert data.summary["blank_texts"] == {"train": {"empty": 1, "spaces": 2, "invisible": 1}}
+
+
 def test_training_rows_that_stand_in_test_are_counted_and_removed(tmp_path, capsys):
     rows = alternating(0, 1)
     write_csv(tmp_path / "train.csv", [*rows, *rows[:2]])
@@ -146,6 +155,8 @@ def test_training_rows_that_stand_in_test_are_counted_and_removed(tmp_path, caps
     }
     assert "4 of 6 test texts also stand in the training rows (3 letter" in capsys.readouterr().err
     assert len(data.train) + len(data.validation) == 9
+    # Of the rows as they are read: those that leak repeat one another, too.
+    assert data.summary["repetitions_in_train"]["exact"] == 2
     kept = load_text_classification(str(tmp_path), keep_leaks=True)
     assert len(kept.train) + len(kept.validation) == 14
     assert kept.summary["repetitions_in_train"]["exact"] == 2

@@ -72,6 +72,15 @@ def test_files_of_different_lengths_are_refused_with_both_counts(write: Write) -
         TranslationDataConfig(**{k: str(v) for k, v in files.items()}).load_data()
 
 
+def test_the_place_where_files_part_is_told_by_their_lengths(write: Write) -> None:
+    sources = ["好" * (3 + 7 * number % 40) for number in range(60)]
+    targets = ["good " * len(source) for source in sources]
+    del targets[23]
+    files = {"source_file": write("a.zh", *sources), "target_file": write("a.en", *targets)}
+    with pytest.raises(UserError, match=r"counterpart is about line 24 of .*a\.zh: '好"):
+        TranslationDataConfig(**{k: str(v) for k, v in files.items()}).load_data()
+
+
 def test_a_last_line_without_an_end_and_windows_ends_count(write: Write) -> None:
     source = write("a.en", *numbered("cat", 20), end="")
     target = write("a.zh", *(f"猫 {i}\r" for i in range(20)))
