@@ -15,6 +15,7 @@ from toolkit.errors import UserError
 COMMANDS = {
     "bench": "measure speed against HuggingFace, results compared first",
     "compare": "compare finished runs: one table, paired tests, a report",
+    "data": "check a data set before training, or preview it as a recipe sees it",
     "experiment": "run every cell of an experiment file and compare them",
     "export": "a run as a folder for plain transformers, or as ONNX; checked",
     "models": "list the architectures and how far each was seen equal to HuggingFace's",

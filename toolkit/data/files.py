@@ -53,10 +53,10 @@ def read_table(path: str | Path) -> Table:
         UserError: no such file, an unknown kind, an empty or a malformed file; names the line.
     """
     path = Path(path)
-    _check_exists(path)
+    check_exists(path)
     suffix = data_suffix(path)
     if suffix is None:
-        excel = path.suffix.lower() in _SPREADSHEETS
+        excel = path.suffix.lower() in SPREADSHEETS
         advice = " Save the sheet as 'CSV UTF-8' from the program that made it." if excel else ""
         raise UserError(
             f"{path} is of an unknown kind; expected one of {', '.join(_READERS)} (or .gz).{advice}"
@@ -67,7 +67,8 @@ def read_table(path: str | Path) -> Table:
     return table
 
 
-_SPREADSHEETS = (".xls", ".xlsx", ".xlsm", ".ods", ".numbers", ".et")
+SPREADSHEETS = (".xls", ".xlsx", ".xlsm", ".ods", ".numbers", ".et")
+"""Files that people take for tables; they are refused."""
 
 
 def parse_table(content: bytes, suffix: str, source: str) -> Table:
@@ -111,7 +112,7 @@ def read_raw(path: Path) -> bytes:
     Raises:
         UserError: no such file (names near ones), or unreadable.
     """
-    _check_exists(path)
+    check_exists(path)
     try:
         content = path.read_bytes()
         if path.suffix.lower() == ".gz":
@@ -121,7 +122,12 @@ def read_raw(path: Path) -> bytes:
     return content
 
 
-def _check_exists(path: Path) -> None:
+def check_exists(path: Path) -> None:
+    """Refuse a path that leads nowhere.
+
+    Raises:
+        UserError: names its neighbours.
+    """
     if not path.exists():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise UserError(f"no such file or folder: {path}.{near_names(path.name, siblings)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,15 +56,32 @@ def decode(content: bytes) -> Decoded:
     return Decoded(np.asarray(image.convert("RGB")), changes)
 
 
-def read_size(content: bytes) -> Size:
-    """Height and width as `decode` gives them, from the file's head alone.
+class Head(NamedTuple):
+    """What the head of an image file says."""
+
+    mode: str  # Pillow's: L, RGB, RGBA, P, CMYK, ...
+    size: Size  # as `decode` gives it
+
+
+def read_head(content: bytes) -> Head:
+    """Mode, height and width, without decoding.
 
     Raises:
         OSError, ValueError, SyntaxError: what is wrong with the file.
     """
     with Image.open(io.BytesIO(content)) as image:
         width, height = image.size
-        return (width, height) if _orientation(image) in _TURNED else (height, width)
+        turned = _orientation(image) in _TURNED
+        return Head(image.mode, (width, height) if turned else (height, width))
+
+
+def read_size(content: bytes) -> Size:
+    """Height and width as `decode` gives them, from the file's head alone.
+
+    Raises:
+        OSError, ValueError, SyntaxError: what is wrong with the file.
+    """
+    return read_head(content).size
 
 
 def resize(images: Tensor, size: Size) -> Tensor:

@@ -106,7 +106,7 @@ def _read_folder(folder: Path) -> dict[str, ImageTable]:
     beside = [
         path
         for path in _visible(folder)
-        if path.is_dir() and path not in splits.values() and any(_images_below(path))
+        if path.is_dir() and path not in splits.values() and any(images_below(path))
     ]
     if "train" in splits and not beside:
         return {name: _read_classes(path) for name, path in splits.items()}
@@ -159,10 +159,11 @@ def _images_in(folder: Path) -> list[Path]:
 
 
 def _holds_classes(folder: Path) -> bool:
-    return any(path.is_dir() and any(_images_below(path)) for path in _visible(folder))
+    return any(path.is_dir() and any(images_below(path)) for path in _visible(folder))
 
 
-def _images_below(folder: Path) -> Iterator[Path]:
+def images_below(folder: Path) -> Iterator[Path]:
+    """Images in a folder and in all folders below, by their names."""
     return (path for path in folder.rglob("*") if _is_image(path) and is_visible(path, folder))
 
 

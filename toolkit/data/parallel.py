@@ -19,7 +19,7 @@ from toolkit.demo import dates
 from toolkit.errors import UserError
 
 SPLITS = ("train", "validation", "test")
-_COMMON_NAMES = {
+COMMON_NAMES = {
     "source": ("source", "src", "source_text"),
     "target": ("target", "tgt", "target_text", "translation"),
 }
@@ -261,7 +261,7 @@ def _column(table: Table, asked: str | None, language: str, side: str) -> str:
             f"{near_names(asked, existing)}"
         )
     by_lower_case = {name.lower(): name for name in reversed(existing)}
-    for name in (language.lower(), *_COMMON_NAMES[side]):
+    for name in (language.lower(), *COMMON_NAMES[side]):
         if name in by_lower_case:
             return by_lower_case[name]
     raise UserError(

@@ -73,12 +73,13 @@ def _read(dataset: str, hub_config: str | None) -> Source:
     path = Path(dataset).expanduser()
     if path.is_dir():
         return _read_folder(path)
-    if path.is_file() or _looks_like_a_path(dataset):
+    if path.is_file() or looks_like_a_path(dataset):
         return Source({"train": read_table(path)})
     return _read_hub(dataset, hub_config)
 
 
-def _looks_like_a_path(name: str) -> bool:
+def looks_like_a_path(name: str) -> bool:
+    """True for what can be no name on the Hub."""
     return data_suffix(Path(name)) is not None or not is_hub_name(name)
 
 
