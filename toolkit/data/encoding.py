@@ -53,6 +53,7 @@ def text_encoding(name: str | None) -> Iterator[None]:
 
 
 _SAMPLE = 1 << 16  # bytes that UTF-16 is told by
+_FEW_CONTROLS = 0.02  # of all bytes; random ones have 0.11
 _MANY_ZEROS, _FEW_ZEROS = 0.4, 0.1  # of the bytes at even, or at odd places
 
 
@@ -142,6 +143,11 @@ def _decode_without_utf8(content: bytes, path: Path, utf8_error: UnicodeDecodeEr
     try:
         text = content.decode("gb18030")
     except UnicodeDecodeError as error:
+        if _is_binary(content):
+            raise UserError(
+                f"{path} is not a text file: it is full of control characters. Expected a text "
+                "file, such as csv, tsv, json or txt."
+            ) from error
         raise UserError(
             f"{path} is neither UTF-8 ({place} is not valid) nor GB18030 "
             f"({_place(content, error.start)} is not valid). {_advice('ITS-ENCODING', path)}"
@@ -153,6 +159,13 @@ def _decode_without_utf8(content: bytes, path: Path, utf8_error: UnicodeDecodeEr
         )
     notify(f"{path} is not UTF-8; read as GB18030.")
     return text
+
+
+def _is_binary(content: bytes) -> bool:
+    """More bytes that no text has (control characters) than any damaged text."""
+    sample = content[:_SAMPLE]
+    controls = sum(byte < 9 or 13 < byte < 32 for byte in sample)
+    return controls > _FEW_CONTROLS * len(sample)
 
 
 def _is_damaged_utf8(content: bytes) -> bool:

@@ -197,9 +197,7 @@ def _table_with_header(
     if not filled:
         raise UserError(f"{path} is empty.")
     first, end = filled[0], filled[-1] + 1
-    header = [name.strip() for name in rows[first]]
-    if len(set(header)) < len(header):
-        raise UserError(f"{path}: two columns have the same name: {', '.join(header)}.")
+    header = [name.strip().removeprefix("\ufeff").strip() for name in rows[first]]
     kept, positions = [], []
     for row, line in zip(rows[first + 1 : end], lines[first + 1 : end], strict=True):
         if not row:
@@ -223,8 +221,24 @@ def _table_with_header(
         raise UserError(f"{path} holds a header but no rows.")
     if len(header) == 1 and end < len(rows):
         _say_dropped(len(rows) - end, path, delimiter)
-    columns = dict(zip(header, map(list, zip(*kept, strict=True)), strict=True))
+    columns = _columns(header, kept, path)
     return Table(columns, str(path), "line", positions)
+
+
+def _columns(header: list[str], rows: list[list[str]], path: Path) -> dict[str, list[Any]]:
+    """Cells by column; without those that have neither a name nor content, as Excel leaves them.
+
+    Raises:
+        UserError: two columns have one name.
+    """
+    columns: dict[str, list[Any]] = {}
+    for name, cells in zip(header, zip(*rows, strict=True), strict=True):
+        if not name and not any(map(str.strip, cells)):
+            continue
+        if name in columns:
+            raise UserError(f"{path}: two columns have the same name: {', '.join(header)}.")
+        columns[name] = list(cells)
+    return columns
 
 
 def _say_dropped(count: int, path: Path, delimiter: str) -> None:

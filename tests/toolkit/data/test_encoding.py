@@ -1,6 +1,7 @@
 """Encodings of Chinese files: UTF-8 first, then GB18030, never the other way; the rest refused."""
 
 import codecs
+import random
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,9 @@ def test_what_is_no_encoding_of_texts_is_refused(name):
         text_encoding(name),
     ):
         pass
+
+
+def test_what_is_no_text_at_all_is_said():
+    content = random.Random(0).randbytes(3000)
+    with pytest.raises(UserError, match=r"reviews\.csv is not a text file"):
+        decode(content, NAME)

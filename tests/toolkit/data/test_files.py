@@ -259,3 +259,13 @@ def test_files_that_are_read_are_noted_with_encoding_and_delimiter(tmp_path):
         path: FileRead(path, "csv", "gb18030", ";", 2),
         bad: FileRead(bad, "tsv", "utf-8", "\t", None),
     }
+
+
+def test_columns_without_name_and_content_are_none(tmp_path):
+    content = "\ufefftext,label,,\n好,1,,\n坏,0, ,\n"
+    table = read_table(write(tmp_path / "a.csv", b"\xef\xbb\xbf" + content.encode()))
+    assert table.columns == {"text": ["好", "坏"], "label": ["1", "0"]}
+    index = read_table(write(tmp_path / "b.csv", ",text,\n0,好,\n1,坏,\n".encode()))
+    assert index.columns == {"": ["0", "1"], "text": ["好", "坏"]}
+    with pytest.raises(UserError, match="two columns have the same name"):
+        read_table(write(tmp_path / "c.csv", ",text,\n0,好,x\n".encode()))

@@ -11,6 +11,7 @@ from typing import Any
 from toolkit.data.config import TextDataConfig
 from toolkit.data.document_config import DocumentDataConfig
 from toolkit.data.image_config import ImageDataConfig
+from toolkit.data.inspection.visible import visible
 from toolkit.data.question_config import QuestionDataConfig
 from toolkit.data.tagging_config import TaggingDataConfig
 from toolkit.data.translation_config import TranslationDataConfig
@@ -196,7 +197,7 @@ def _of_source(dataset: str) -> tuple[str, str]:
         name: next((cell for cell in column if cell is not None), None)
         for name, column in table.columns.items()
     }
-    return _of_columns(cells), f"columns {', '.join(cells)}"
+    return _of_columns(cells), f"columns {', '.join(map(visible, cells))}"
 
 
 def _of_columns(cells: Mapping[str, Any]) -> str:
