@@ -81,11 +81,16 @@ def make_splits(
     sizes: dict[str, int | None],
     seed: int,
 ) -> dict[str, LabelledRows]:
-    """All three splits: made ones first, the rest to train on; then cut to `sizes`."""
+    """All three splits: made ones first, the rest to train on; then cut to `sizes`.
+
+    Raises:
+        UserError: equal texts, which stay together, leave a split that is made empty.
+    """
     pool = given["train"]
     splits = {name: given[name] for name in HELD_OUT if name in given}
     for name in sorted(made_sizes):  # test first: its rows do not depend on validation
         taken, remaining = take(stratified_order(pool.keys, pool.labels, seed), made_sizes[name])
+        check_taken(taken, remaining, name, made_sizes[name])
         splits[name] = pool.select(sorted(taken))
         pool = pool.select(sorted(row for group in remaining for row in group))
     order = [row for group in stratified_order(pool.keys, pool.labels, seed) for row in group]
@@ -94,6 +99,24 @@ def make_splits(
         "train": pool.select(order[:size]),
         **{name: _first_rows(splits[name], sizes[name], name, seed) for name in HELD_OUT},
     }
+
+
+def check_taken(taken: list[int], remaining: list[list[int]], name: str, size: int) -> None:
+    """A split that was made has rows.
+
+    Args:
+        taken, remaining: rows, and groups of rows with equal texts, as `splits.take` parts them.
+        name, size: of the split that was to be made.
+
+    Raises:
+        UserError: it has none.
+    """
+    if not taken:
+        raise UserError(
+            f"cannot make a {name} split of {size:,} rows: equal texts stay together, and each of "
+            f"the {len(remaining):,} different ones stands there more often than that. Bring more "
+            f"different rows, ask for more (--{name}_size), or give {name} rows of your own."
+        )
 
 
 def complete_splits(

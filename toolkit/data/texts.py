@@ -10,6 +10,7 @@ from toolkit.data.columns import text_column as find_text_column
 from toolkit.data.encoding import decode
 from toolkit.data.file_log import note_file
 from toolkit.data.files import read_bytes
+from toolkit.data.partition import check_taken
 from toolkit.data.sources import read_source
 from toolkit.data.splits import (
     held_out_size,
@@ -64,7 +65,9 @@ def load_texts(
             raise UserError(f"{dataset} holds {len(pool)} different texts; at least 2 are needed.")
         keys, no_labels = list(map(normalized, pool)), [""] * len(pool)
         order = stratified_order(keys, no_labels, split_seed)
-        held_out, rest = take(order, held_out_size(validation_size, len(pool), 1))
+        size = held_out_size(validation_size, len(pool), 1)
+        held_out, rest = take(order, size)
+        check_taken(held_out, rest, "validation", size)
         train = [pool[row] for group in rest for row in group]
         validation = [pool[row] for row in sorted(held_out)]
     sizes = {"train": len(train), "validation": len(validation)}

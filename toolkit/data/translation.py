@@ -11,6 +11,7 @@ import datasets
 
 from toolkit.console import notify
 from toolkit.data.parallel import Pairs, ParallelSource
+from toolkit.data.partition import check_taken
 from toolkit.data.splits import (
     held_out_size,
     is_blank,
@@ -197,6 +198,7 @@ def _make(
                 f"{available:,} pairs cannot give {size:,} for {split} and leave some to train on."
             )
         taken, remaining = take(stratified_order(pool.keys, pool.kinds, seed), size)
+        check_taken(taken, remaining, split, size)
         splits[split] = pool.select(sorted(taken))
         pool = pool.select(sorted(row for group in remaining for row in group))
     order = [row for group in stratified_order(pool.keys, pool.kinds, seed) for row in group]

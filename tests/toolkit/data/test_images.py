@@ -87,6 +87,16 @@ def test_splits_given_as_folders_and_a_class_without_test_images(
     assert data.summary["class_counts"]["test"] == {"cat": 0, "dog": 2}
 
 
+def test_words_in_names_below_make_no_splits(folder: Path) -> None:
+    (folder / "cat").rename(folder / "contest-dev")
+    (folder / "dog" / "test").mkdir()
+    for file in list((folder / "dog").glob("*.png"))[:5]:
+        file.rename(file.parent / "test" / file.name)
+    data = load_images(str(folder))
+    assert data.label_names == ["contest-dev", "dog"]
+    assert data.summary["rows_read"] == {"train": 20}
+
+
 def test_a_class_may_be_called_like_a_split(folder: Path) -> None:
     (folder / "dog").rename(folder / "train")
     assert load_images(str(folder)).label_names == ["cat", "train"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
 
 import datasets
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolkit.data.tagged_sentences import read_conll, read_tagged
 from toolkit.data.tagging import load_tagging
@@ -42,6 +45,28 @@ def test_conll_lines_of_any_separator(tmp_path: Path, separator: str, end: str) 
     read = read_conll(file)
     assert (read.tokens, read.tags) == tuple(map(list, zip(*SENTENCES, strict=True)))
     assert read.place(1, 1) == f"{file}, line 9"
+
+
+TOKENS = st.text(
+    st.one_of(
+        st.sampled_from("好，\u2028\u0085\u3000\u200b\ufeff \r\x0b𠮷😀'\""),
+        st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\0"),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@pytest.mark.parametrize("name", ["a.conll", "a.txt.gz"])
+@given(sentences=st.lists(st.lists(TOKENS, min_size=1, max_size=4), min_size=1, max_size=4))
+def test_tokens_are_read_letter_for_letter_and_only_a_line_feed_ends_a_line(
+    tmp_path_factory: pytest.TempPathFactory, name: str, sentences: list[list[str]]
+) -> None:
+    sentences = [["北", *tokens] for tokens in sentences]
+    content = conll([(tokens, ["O"] * len(tokens)) for tokens in sentences]).encode()
+    file = tmp_path_factory.getbasetemp() / name
+    file.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    assert read_conll(file).tokens == sentences
 
 
 def test_tokens_that_show_nothing_stay(tmp_path: Path) -> None:

@@ -189,6 +189,12 @@ def test_equal_texts_stay_on_one_side_of_a_made_split(tmp_path):
     assert data.summary["sizes"] == {"train": 192, "validation": 24, "test": 24}
 
 
+def test_equal_texts_that_leave_a_split_empty_are_refused(tmp_path):
+    path = write_csv(tmp_path / "a.csv", [("好", 1), ("坏", 0)] * 9)
+    with pytest.raises(UserError, match="test split of 2 rows: .* each of the 2 different ones"):
+        load_text_classification(path)
+
+
 def test_the_same_seed_gives_the_same_split_in_any_order_of_rows(tmp_path):
     rows = [(f"{text}{n}", label) for n in range(5) for text, label in alternating(0, 1)]
     first = load_text_classification(write_csv(tmp_path / "a.csv", rows), split_seed=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -31,7 +32,7 @@ def _parts(facts: Mapping[str, Any]) -> Iterator[RenderableType]:
             f"{escape(facts['task_chosen_by'])}), read as {facts['recipe']} does"
         )
     if facts["files"]:
-        yield _files(facts["files"])
+        yield _files(facts["files"], facts["data"])
     if left := facts["files_not_read"]["count"]:
         first = ", ".join(map(escape, facts["files_not_read"]["first"]))
         yield f"{left:,} {'file' if left == 1 else 'files'} of the folder not read: {first}" + (
@@ -49,13 +50,19 @@ def _parts(facts: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield f"- {escape(note)}"
 
 
-def _files(files: Sequence[Mapping[str, Any]]) -> Table:
+def _short(path: str, data: str) -> str:
+    """Files of a folder by what follows it."""
+    below = Path(path).is_relative_to(data) and path != data
+    return str(Path(path).relative_to(data)) if below else path
+
+
+def _files(files: Sequence[Mapping[str, Any]], data: str) -> Table:
     of_lines = any(file["blank"] is not None for file in files)
     numbers = ("rows", *(["blank lines"] if of_lines else []))
     table = _table("file", "format", "encoding", "delimiter", numbers=numbers)
     for file in files:
         table.add_row(
-            escape(file["path"]),
+            escape(_short(file["path"], data)),
             file["format"] or "",
             file["encoding"] or "",
             _DELIMITERS.get(file["delimiter"] or "", ""),
@@ -88,8 +95,8 @@ def _splits(splits: Mapping[str, Mapping[str, Any]]) -> Table:
 
 def _lengths(found: Mapping[str, float]) -> str:
     return (
-        f"{found['least']:,} to {found['greatest']:,}\n"
-        f"median {found['median']:,.0f}, 95 % to {found['95%']:,.0f}"
+        f"{found['least']:,} to {found['greatest']:,}\nmedian {found['median']:,.0f}\n"
+        f"95 % to {found['95%']:,.0f}"
     )
 
 
@@ -97,7 +104,7 @@ def _tokens(found: Mapping[str, Any]) -> str:
     cut = found.get("rows_cut", found.get("read_in_windows"))
     what = "cut to" if "rows_cut" in found else "longer than"
     return (
-        f"longest {found['longest']:,}, {cut:,} {what} {found['limit']:,}\n"
+        f"longest {found['longest']:,}\n{cut:,} {what} {found['limit']:,}\n"
         f"{found['unknown_share']:.1%} unknown"
     )
 
