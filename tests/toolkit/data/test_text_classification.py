@@ -191,7 +191,7 @@ def test_equal_texts_stay_on_one_side_of_a_made_split(tmp_path):
 
 def test_equal_texts_that_leave_a_split_empty_are_refused(tmp_path):
     path = write_csv(tmp_path / "a.csv", [("好", 1), ("坏", 0)] * 9)
-    with pytest.raises(UserError, match="test split of 2 rows: .* each of the 2 different ones"):
+    with pytest.raises(UserError, match=r"test split of 2 rows: .* each of the 2 different ones"):
         load_text_classification(path)
 
 
