@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import signal
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -101,7 +102,7 @@ def fit(
         Interrupted: by Ctrl-C or another signal; what was done is saved.
         RecipeEnds: after a few batches of a dry run, or when a learning rate has been looked for.
     """
-    training, store = _prepare(
+    training, store = prepare_training(
         run, model, data, objective, collate, collate_validation or collate, metric,
         after_evaluation,
     )  # fmt: skip
@@ -123,7 +124,7 @@ def fit(
     )
 
 
-def _prepare(
+def prepare_training(
     run: Run[Any],
     model: nn.Module,
     data: Splits,
@@ -133,7 +134,10 @@ def _prepare(
     metric: Metric,
     after_evaluation: AfterEvaluation | None,
 ) -> tuple[Training, CheckpointStore]:
-    """Make the run directory, put the model on its device, and take up a run to be resumed."""
+    """Make the run directory, put the model on its device, and take up a run to be resumed.
+
+    Args and errors are those of `fit`.
+    """
     train, accelerator = run.config.train, run.accelerator
     if train.gradient_checkpointing:
         checkpoint_layers(model)
@@ -173,18 +177,27 @@ def _train(training: Training, store: CheckpointStore) -> None:
         what, total = "seconds", math.ceil(limit)
     bar = progress_bar(what, total, done=_progress(training))
     with bar as display, training.interruption:
-        training.clock.start()
-        for step in training_steps(training):
-            with explain_out_of_memory(training, step):
-                report = train_step(training, step)
-            # With the preparation of the batches, without evaluations and checkpoints.
-            before = _progress(training)
-            _account(training, step, training.clock.stop())
-            _report(training, report, display, _progress(training) - before)
+        for step, _ in take_steps(training, display):
             _evaluate_and_save(training, step, store)
             if training.interrupted:
                 raise _interrupted(training)
-            training.clock.start()
+
+
+def take_steps(training: Training, display: Display) -> Iterator[tuple[Step, dict[str, Any]]]:
+    """Do the steps that are left, and account for each; yields it with what `train_step` reports.
+
+    Their time is that of the step and of the preparation of its batches: what is done between two
+    of them, evaluations and checkpoints, does not count.
+    """
+    training.clock.start()
+    for step in training_steps(training):
+        with explain_out_of_memory(training, step):
+            report = train_step(training, step)
+        before = _progress(training)
+        _account(training, step, training.clock.stop())
+        _report(training, report, display, _progress(training) - before)
+        yield step, report
+        training.clock.start()
 
 
 def _interrupted(training: Training) -> Interrupted:

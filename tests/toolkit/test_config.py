@@ -232,7 +232,7 @@ def test_text_stays_text(recipe: Path, text: str) -> None:
         (["--train.warmup-ratio", "1.5"], "--train.warmup_ratio 1.5: expected a share from 0 to 1"),
         (["--train.max_grad_norm", "0"], "--train.max_grad_norm 0.0: expected a number above 0"),
         (["--train.max_grad_norm", "x"], "--train.max_grad_norm x: expected a number or null"),
-        (["--train.mixed-precision", "fp8"], "expected one of no, bf16, fp16, fp8 or null"),
+        (["--train.mixed-precision", "int8"], "expected one of no, bf16, fp16, fp8 or null"),
         (["--method", "ful"], "--method ful: expected one of full, lora"),
         (["--seed", "-1"], "--seed -1: expected a whole number from 0 to 4294967295"),
         (["--seed", "4294967296"], "--seed 4294967296: expected a whole number from 0"),

@@ -16,24 +16,24 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import torch
-
-from toolkit.batching import Rows, load_batches, plan_epoch
+from toolkit.batching import plan_epoch
 from toolkit.bench.agreement import agree
 from toolkit.bench.bert import LOADERS, write_small_bert
 from toolkit.bench.case import Case, Program, Side
 from toolkit.bench.classes import HUGGINGFACE
+from toolkit.bench.engine_loop import steps_alone
+from toolkit.bench.random_texts import BATCH, LONGEST, VOCABULARY, bare_steps, collate, make_rows
 from toolkit.bench.settings import BenchSettings
 from toolkit.bench.texts import review_lengths
 
 OURS, BARE = "toolkit engine", "bare loop"
-LONGEST, BATCH, VALIDATION, VOCABULARY = 48, 16, 64, 1000
+VALIDATION = 64
 GOAL = 1.0
 """At least as fast as the Trainer."""
 
 
 def cases(settings: BenchSettings) -> list[Case]:
-    """One."""
+    """The whole of a small training, and the steps of a larger model alone."""
     rows = 4096 if settings.full else 1024
     lengths = review_lengths(rows + VALIDATION).clip(max=LONGEST)
     data = SimpleNamespace(
@@ -61,57 +61,16 @@ def cases(settings: BenchSettings) -> list[Case]:
             note="All three train transformers' class, in random order. The bare loop does not "
             "evaluate, save, log or clip, and loads its model before. The Trainer logs every "
             "tenth step, the engine every one.",
-        )
+        ),
+        steps_alone(settings),
     ]
 
 
-def make_rows(lengths: Any, seed: int) -> Any:
-    """Random texts and labels."""
-    import datasets
-    import numpy as np
-
-    generator = np.random.default_rng(seed)
-    return datasets.Dataset.from_dict(
-        {
-            "input_ids": [generator.integers(5, VOCABULARY, n).tolist() for n in lengths],
-            "label": generator.integers(0, 2, len(lengths)).tolist(),
-            "length": [int(n) for n in lengths],
-        }
-    )
-
-
-def collate(examples: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
-    """A padded batch."""
-    ids = [torch.tensor(row["input_ids"]) for row in examples]
-    padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True)
-    batch = {
-        "input_ids": padded,
-        "attention_mask": (padded != 0).long(),
-        "labels": torch.tensor([row["label"] for row in examples]),
-    }
-    if "index" in examples[0]:
-        batch["index"] = torch.tensor([row["index"] for row in examples])
-    return batch
-
-
 def with_bare_loop(folder: Path, data: Any, settings: BenchSettings) -> Program:
-    """Forward, backward, fused AdamW."""
+    """Forward, backward, fused AdamW (`bare_steps`)."""
     model = LOADERS[HUGGINGFACE](folder).train().to(settings.device)
 
-    def run() -> list[float]:
-        optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, fused=True)
-        rows = Rows(data.train)
-        losses = []
-        for batch in load_batches(rows, plan_epoch(len(rows), BATCH, 0, 0), collate):
-            batch.pop("index")
-            loss = model(**{k: v.to(settings.device) for k, v in batch.items()}).loss
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-            losses.append(loss.detach())
-        return [float(torch.stack(losses).mean())]
-
-    return run
+    return lambda: [bare_steps(model, data.train, settings.device)]
 
 
 def with_trainer(folder: Path, data: Any, settings: BenchSettings) -> Program:

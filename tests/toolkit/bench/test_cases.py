@@ -13,9 +13,11 @@ import torch
 
 import toolkit.bench.bert
 import toolkit.bench.engine
+import toolkit.bench.engine_loop
 import toolkit.bench.gpt2
 import toolkit.bench.gpt2_generate
 import toolkit.bench.gpt2_train
+import toolkit.bench.random_texts
 import toolkit.bench.runner
 import toolkit.bench.texts
 import toolkit.bench.vit_predict
@@ -62,7 +64,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolkit.bench.vit_predict, "BATCH", 2)
     shape = {**toolkit.bench.vit_train.SHAPE, "hidden_size": 24, "num_attention_heads": 2}
     monkeypatch.setattr(toolkit.bench.vit_train, "SHAPE", {**shape, "intermediate_size": 32})
-    monkeypatch.setattr(toolkit.bench.engine, "BATCH", 256)
+    for module in (toolkit.bench.engine, toolkit.bench.engine_loop, toolkit.bench.random_texts):
+        monkeypatch.setattr(module, "BATCH", 256)
+    monkeypatch.setattr(toolkit.bench.engine_loop, "LAYERS", 1)
+    monkeypatch.setattr(toolkit.bench.engine_loop, "WIDTH", 32)
+    monkeypatch.setattr(toolkit.bench.engine_loop, "STEPS", 2)
 
 
 @pytest.mark.usefixtures("small", "fresh_accelerator")
@@ -208,7 +214,7 @@ def test_the_report_holds_every_case_and_every_problem() -> None:
 
 @pytest.mark.slow
 def test_peak_memory_is_that_of_another_process(tmp_path: Path) -> None:
-    [case] = cases_of("engine", SETTINGS)
+    case, _ = cases_of("engine", SETTINGS)
     case.prepare(tmp_path)
     ballast = torch.ones(400_000_000)  # 1.6 GB here, none of it there
     peak = peak_memory("engine", 0, "bare loop", tmp_path, SETTINGS)
