@@ -229,6 +229,8 @@ def _remove_leaks(splits: dict[str, LabelledRows], keep: bool) -> dict[str, dict
         if len(leaked) == len(train):
             raise UserError("every training image is also in the validation or test images.")
         splits["train"] = train.select([i for i in range(len(train)) if i not in leaked])
+    if report:  # an image may be in both
+        report["train"] = {"rows_removed": len(train) - len(splits["train"])}
     return report
 
 

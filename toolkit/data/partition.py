@@ -54,6 +54,8 @@ def remove_leaks(splits: dict[str, LabelledRows], keep: bool) -> dict[str, dict[
         if len(leaked) == len(train):
             raise UserError(f"every training {kind} also stands in the validation or test rows.")
         splits["train"] = train.select([i for i in range(len(train)) if i not in leaked])
+    if report:  # a row may stand in both
+        report["train"] = {"rows_removed": len(train) - len(splits["train"])}
     return report
 
 

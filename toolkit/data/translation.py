@@ -105,8 +105,10 @@ def split_pairs(
     given = {split: _complete(pairs, split) for split, pairs in source.pairs.items()}
     dropped = {split: len(source.pairs[split]) - len(rows) for split, rows in given.items()}
     overlap = {s: _overlap(given["train"], given[s]) for s in HELD_OUT if s in given}
+    complete = len(given["train"])
     if not keep_leaks:
         given["train"] = _without_leaks(given)
+    removed = complete - len(given["train"])
     splits = _make(given, source.held_out_sizes, sizes, split_seed)
     after = {split: _overlap(splits["train"], splits[split]) for split in HELD_OUT}
     if not keep_leaks and any(after.values()):
@@ -120,6 +122,7 @@ def split_pairs(
         "dropped_without_source_or_target": dropped,
         "held_out_sources_found_in_training": overlap,
         "held_out_sources_left_in_training": after,
+        "training_pairs_removed": removed,
         "split_seed": split_seed,
         "sizes": {split: len(rows) for split, rows in splits.items()},
         "sha256": {split: split_hash(*rows.texts()) for split, rows in splits.items()},

@@ -173,6 +173,22 @@ def test_what_is_said_is_what_the_loader_does(tmp_path: Path) -> None:
     assert split["lengths"]["text"]["greatest"] == 5  # with the space behind it
 
 
+def test_a_row_that_leaks_into_both_is_left_out_once(write: Write, tmp_path: Path) -> None:
+    lines = [f"{text}\t{text}" for text in REVIEWS]
+    write("train.tsv", "\n".join(["text\tlabel", *(f"{t}\t{t[0]}" for t in REVIEWS)]))
+    write("dev.tsv", f"text\tlabel\n{REVIEWS[0]}\t好\n{REVIEWS[1]}\t坏\n")
+    write("test.tsv", f"text\tlabel\n{REVIEWS[1]}\t坏\n{REVIEWS[2]}\t好\n")
+    facts = describe(read(str(tmp_path), {}, None, None))
+    assert facts["splits"]["train"]["left_out"]["also_held_out"] == 3
+    assert facts["splits"]["train"]["rows"] == len(REVIEWS) - 3
+    pairs = tmp_path / "pairs"
+    for name, chosen in (("train", lines), ("dev", lines[:2]), ("test", lines[1:3])):
+        write(f"pairs/{name}.tsv", "\n".join(["en\tzh", *chosen]))
+    facts = describe(read(str(pairs), {}, None, None))
+    assert facts["splits"]["train"]["left_out"]["also_held_out"] == 3
+    assert facts["also_in_train"] == {"validation": 2, "test": 2}
+
+
 def test_a_refusal_keeps_what_was_known_until_then(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("text;label\n好;1\n坏;0;2\n".encode("gbk"))

@@ -111,9 +111,8 @@ def _left_out(summary: Mapping[str, Any], split: str) -> dict[str, int]:
     if split in incomplete:
         found["without_source_or_target"] = incomplete[split]
     if split == "train":
-        overlap = summary.get("overlap", {}).values()
-        leaks = max((part.get("training_rows_removed", 0) for part in overlap), default=0)
-        if leaks:
+        removed = summary.get("overlap", {}).get("train", {}).get("rows_removed", 0)
+        if leaks := removed or summary.get("training_pairs_removed", 0):
             found["also_held_out"] = leaks
     return found
 

@@ -150,9 +150,8 @@ def _notes(facts: Mapping[str, Any]) -> Iterator[str]:
     if repeated and any(repeated.values()):
         yield "train: repetitions of earlier rows: " + _listed(repeated)
     for split, overlap in (facts.get("also_in_train") or {}).items():
-        found = overlap if isinstance(overlap, dict) else {"sources": overlap}
-        if any(found.values()):
-            yield f"{split} rows that also stand in train: {_listed(found)}"
+        if isinstance(overlap, int) and overlap:  # of the other tasks the recipe says it
+            yield f"{split}: {overlap:,} sources also stand in train"
     for split, pairs in facts.get("pairs", {}).items():
         yield from _pair_notes(split, pairs)
 
