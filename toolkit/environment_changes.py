@@ -17,8 +17,10 @@ _NAMES = {
     "accelerate.distributed_type": "distributed training",
     "accelerate.device": "device",
 }
+CONTINUED = "continued_with"
+"""Where environment.json lists what was otherwise when the run was resumed, time by time."""
 # Nothing of these enters a computation.
-_NO_CAUSE = ("recipe", "command")
+_NO_CAUSE = ("recipe", "command", CONTINUED)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from toolkit.environment import (
     describe_processes,
     resume_command,
 )
-from toolkit.environment_changes import environment_changes
+from toolkit.environment_changes import CONTINUED, environment_changes
 from toolkit.errors import UserError
 from toolkit.json_values import without_nan
 from toolkit.published import published_result
@@ -277,7 +277,7 @@ def _take_over(directory: Path) -> Path:
     except UserError:
         release(directory)
         raise
-    _say_changes(directory)
+    _note_changes(directory)
     return directory
 
 
@@ -295,16 +295,22 @@ _DECISIVE = (
 )  # fmt: skip
 
 
-def _say_changes(directory: Path) -> None:
-    """A remark where a resumed run goes on with other code, versions or hardware."""
+def _note_changes(directory: Path) -> None:
+    """Where a resumed run goes on with other code, versions or hardware: say it and record it."""
     then = recorded_environment(directory)
     changes = environment_changes(then, describe_environment())
-    changed = [change.in_words for change in changes if change.name in _DECISIVE]
-    if changed:
-        notify(
-            f"warning: {directory} goes on otherwise than it began ({'; '.join(changed)}). Its "
-            "result is not bit for bit that of a run without interruption."
-        )
+    changes = [change for change in changes if change.name in _DECISIVE]
+    if not changes:
+        return
+    notify(
+        f"warning: {directory} goes on otherwise than it began "
+        f"({'; '.join(change.in_words for change in changes)}). Its result is not bit for bit that "
+        "of a run without interruption."
+    )
+    now = {change.name: change.now for change in changes}
+    record = then | {CONTINUED: [*then.get(CONTINUED, []), now]}
+    text = json.dumps(record, ensure_ascii=False, indent=2)
+    write_whole(directory / "environment.json", text + "\n")
 
 
 def _make_exclusively(directory: Path, count_up: bool) -> Path:

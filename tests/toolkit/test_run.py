@@ -160,6 +160,11 @@ def test_going_on_with_other_versions_is_said(
     assert f"torch: 1.0 then, {torch.__version__.split('+')[0]} now" in said
     assert "not bit for bit" in said
     assert "peft" not in said
+    recorded = json.loads(file.read_text())
+    assert recorded["processor"] == "Z80"  # as it began
+    [once] = recorded["continued_with"]
+    assert once.keys() == {"processor", "packages.torch"}
+    assert once["packages.torch"] == torch.__version__.split("+")[0]
 
 
 def test_the_record_names_what_decides_results_and_no_secret(

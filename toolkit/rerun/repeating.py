@@ -14,7 +14,7 @@ import torch
 
 from toolkit.config import load_config
 from toolkit.environment import describe_environment
-from toolkit.environment_changes import Change, environment_changes
+from toolkit.environment_changes import CONTINUED, Change, environment_changes
 from toolkit.errors import UserError
 from toolkit.experiment.cells import short_path
 from toolkit.experiment.past_runs import changed_input
@@ -96,6 +96,12 @@ def repeat(run: RecordedRun, output_dir: Path | None, run_id: str | None) -> Rep
         )
     if (file := changed_input(run.folder, config)) is not None:
         remarks.append(f"{file} was written after it began: the data may be others")
+    if run.environment.get(CONTINUED):
+        names = dict.fromkeys(name for part in run.environment[CONTINUED] for name in part)
+        remarks.append(
+            f"it was interrupted, and went on with other {', '.join(names)} than it began with: no "
+            "run from the start can be expected to equal it"
+        )
     changes = environment_changes(run.environment, describe_environment())
     return Repetition(run, folder, changes, remarks)
 

@@ -172,13 +172,17 @@ def test_the_launchers_precision_is_given_again(write_run: Write, rerun: Any) ->
 
 
 def test_remarks_of_what_cannot_be_equal(write_run: Write, rerun: Any) -> None:
-    write_run("a", environment=now(), config="train: {max_seconds: 3}\ndataset: x.csv\n")
+    continued = {"continued_with": [{"code": "x"}, {"code": "y", "packages.torch": "1"}]}
+    write_run(
+        "a", environment=now() | continued, config="train: {max_seconds: 3}\ndataset: x.csv\n"
+    )
     Path("x.csv").write_text("a")
     written = Path("runs/again/a/config.yaml").stat().st_mtime + 60
     os.utime("x.csv", (written, written))
     status, _, err = rerun("runs/again/a")
     assert status == 0
     assert "--train.max_seconds 3: how many steps that is depends on the machine" in err
+    assert "went on with other code, packages.torch than it began with" in err
     assert "x.csv was written after it began: the data may be others" in err
 
 
