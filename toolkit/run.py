@@ -14,7 +14,7 @@ from typing import Any, Generic
 import torch
 import transformers
 from accelerate import Accelerator
-from accelerate.utils import broadcast_object_list, set_seed
+from accelerate.utils import set_seed
 
 from toolkit.accelerating import start_accelerator
 from toolkit.afterwards import do_afterwards
@@ -32,6 +32,7 @@ from toolkit.environment import (
 from toolkit.environment_changes import CONTINUED, environment_changes
 from toolkit.errors import UserError
 from toolkit.json_values import without_nan
+from toolkit.processes import decided_by_main
 from toolkit.published import published_result
 from toolkit.run_lock import hold, release
 from toolkit.run_origin import check_recipe, recorded_environment
@@ -244,18 +245,17 @@ def _new_directory(directory: Path, accelerator: Accelerator, count_up: bool) ->
 
 def _on_main_process(accelerator: Accelerator, act: Callable[[], Path]) -> Path:
     """Exactly one process does it, and all learn the outcome: a path, or its UserError."""
-    answer: list[Any] = [None, None]
+    path, problem = None, None
     if accelerator.is_main_process:
         try:
-            answer[0] = str(act())
+            path = act()
         except UserError as error:
-            answer[1] = str(error)
-    if accelerator.num_processes > 1:
-        answer = broadcast_object_list(answer)
-    path, problem = answer
+            problem = str(error)
+    path, problem = decided_by_main(accelerator, (path, problem))
     if problem is not None:
         raise UserError(problem)
-    return Path(path)
+    assert path is not None
+    return path
 
 
 def _make_and_hold(directory: Path, count_up: bool) -> Path:

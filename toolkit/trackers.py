@@ -16,12 +16,12 @@ from typing import Any
 
 from accelerate import Accelerator
 from accelerate.tracking import get_available_trackers
-from accelerate.utils import broadcast_object_list
 from packaging.version import Version
 
 from toolkit.config import RunConfig, leaf_types
 from toolkit.console import notify
 from toolkit.errors import UserError
+from toolkit.processes import decided_by_main
 
 # Oldest versions that were tried; those of the extra `trackers` in pyproject.toml.
 OLDEST = {"tensorboard": "2.21", "wandb": "0.31", "trackio": "0.43"}
@@ -156,11 +156,9 @@ class Tracker:
 
     def _on_main_process(self, problem_of: Callable[[], str | None]) -> None:
         """Call it on the main process; a problem there is a UserError on every process."""
-        problems = [problem_of() if self.accelerator.is_main_process else None]
-        if self.accelerator.num_processes > 1:
-            problems = broadcast_object_list(problems)
-        if problems[0] is not None:
-            raise UserError(problems[0])
+        problem = problem_of() if self.accelerator.is_main_process else None
+        if problem := decided_by_main(self.accelerator, problem):
+            raise UserError(problem)
 
     def _problem_in(self, begin: Callable[..., None], *arguments: Any) -> str | None:
         try:

@@ -25,13 +25,11 @@ def check_push(config: RunConfig, accelerator: Accelerator) -> None:
         if config.private:
             raise UserError("--private says how to push: give --push-to-hub USER/NAME too.")
         return
-    problems = [_problem(config) if accelerator.is_main_process else None]
-    if accelerator.num_processes > 1:
-        from accelerate.utils import broadcast_object_list
+    from toolkit.processes import decided_by_main  # with accelerate, which takes time to import
 
-        problems = broadcast_object_list(problems)
-    if problems[0] is not None:
-        raise UserError(problems[0])
+    problem = _problem(config) if accelerator.is_main_process else None
+    if problem := decided_by_main(accelerator, problem):
+        raise UserError(problem)
 
 
 def _problem(config: RunConfig) -> str | None:
