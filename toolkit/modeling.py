@@ -239,9 +239,11 @@ def count_parameters(model: nn.Module) -> dict[str, int]:
     peft keeps the untrained original of every module that it trains a copy of; it is not counted.
     """
     counted = [p for name, p in model.named_parameters() if ".original_module." not in name]
+    # DeepSpeed ZeRO-3 leaves empty tensors that know their size.
+    sizes = [(getattr(p, "ds_numel", p.numel()), p.requires_grad) for p in counted]
     return {
-        "parameters_total": sum(p.numel() for p in counted),
-        "parameters_trained": sum(p.numel() for p in counted if p.requires_grad),
+        "parameters_total": sum(size for size, _ in sizes),
+        "parameters_trained": sum(size for size, trained in sizes if trained),
     }
 
 

@@ -24,7 +24,7 @@ from toolkit.modeling import count_parameters
 from toolkit.objectives import Objective
 from toolkit.run import METRICS, Run, describe_run
 from toolkit.run_predictions import predict_rows
-from toolkit.sharding import gather_whole
+from toolkit.sharding import gather_whole, plain_class
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -131,7 +131,7 @@ def describe_model(model: Any, name: str, implementation: str, method: str) -> d
     return {
         "name": name,
         "implementation": implementation,
-        "architecture": type(base).__name__,
+        "architecture": plain_class(base).__name__,
         "method": method,
         **count_parameters(model),
     }

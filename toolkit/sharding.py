@@ -135,7 +135,7 @@ def _plain_copy(model: nn.Module, weights: dict[str, torch.Tensor]) -> Any:
     def copy_module(module: nn.Module) -> nn.Module:
         module = _unwrapped(module)
         if id(module) not in modules:
-            kind = _plain_class(module)
+            kind = plain_class(module)
             copied = modules[id(module)] = kind.__new__(kind)
             # Without hooks: those of FSDP belong to the divided weights.
             vars(copied).update(vars(module) | vars(nn.Module()))
@@ -172,8 +172,8 @@ def _unwrapped(module: nn.Module) -> nn.Module:
     return module
 
 
-def _plain_class(module: nn.Module) -> type[nn.Module]:
-    """`fully_shard` puts a class of its own, `FSDP<class>`, before that of a module."""
+def plain_class(module: nn.Module) -> type[nn.Module]:
+    """Its class, before which `fully_shard` puts one of its own, `FSDP<class>`."""
     from torch.distributed.fsdp import FSDPModule
 
     kinds: list[Any] = [kind for kind in type(module).__mro__ if not issubclass(kind, FSDPModule)]

@@ -16,7 +16,8 @@ batches = 0
 def collate_or_fail(self: ClassificationCollator, rows: Any) -> Any:
     global batches
     batches += 1
-    if batches == 6 and os.environ["RANK"] == "1":
+    # Before it come five steps, an evaluation and another step.
+    if batches == 8 and os.environ["RANK"] == "1":
         raise ValueError("this row is broken")
     return collate(self, rows)
 

@@ -19,7 +19,7 @@ SECONDS = 60
 
 @pytest.fixture
 def arguments(exact_bert: Path, reviews: Path, tmp_path: Path) -> tuple[object, ...]:
-    """The run fails in its sixth step of 25, after an evaluation and a checkpoint."""
+    """The run fails in its seventh step of 25, after an evaluation and a checkpoint."""
     return (
         RECIPE, "--dataset", reviews, "--model", exact_bert, "--output-dir", tmp_path,
         "--run-id", "a", "--train.batch-size", "3", "--train.epochs", "1",
@@ -27,14 +27,14 @@ def arguments(exact_bert: Path, reviews: Path, tmp_path: Path) -> tuple[object, 
     )  # fmt: skip
 
 
-def assert_failed_in_step_six(said: str, run: Path) -> None:
+def assert_failed_in_step_seven(said: str, run: Path) -> None:
     assert "ValueError: this row is broken" in said
     first = said.index("Traceback (most recent call last)")
     end = said.index("this row is broken")
     assert first < end
     assert said.count("Traceback (most recent call last)", 0, end) == 1
     logged = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    assert 4 <= logged[-1]["step"] <= 6
+    assert 6 <= logged[-1]["step"] <= 7
     assert not (run / "summary.json").exists()
 
 
@@ -49,7 +49,7 @@ def test_the_other_process_ends_too(
     codes = join(processes, log, seconds=SECONDS)
     assert codes[1] == 1
     assert codes[0] != 0
-    assert_failed_in_step_six(log.read_text(encoding="utf-8"), tmp_path / "bert_sentiment" / "a")
+    assert_failed_in_step_seven(log.read_text(encoding="utf-8"), tmp_path / "bert_sentiment" / "a")
 
 
 @pytest.mark.slow
@@ -64,4 +64,4 @@ def test_torchrun_ends_all(tmp_path: Path, arguments: tuple[object, ...]) -> Non
         timeout=3 * SECONDS,
     )  # fmt: skip
     assert done.returncode == 1
-    assert_failed_in_step_six(done.stderr, tmp_path / "bert_sentiment" / "a")
+    assert_failed_in_step_seven(done.stderr, tmp_path / "bert_sentiment" / "a")

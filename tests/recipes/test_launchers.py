@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,35 @@ def test_two_machines() -> None:
     prepare_multi_gpu_env(arguments)
     assert (arguments.nnodes, arguments.nproc_per_node, arguments.node_rank) == ("2", "8", 0)
     assert (arguments.rdzv_backend, arguments.rdzv_endpoint) == ("static", "ADDRESS:29500")
+
+
+def test_slurm_starts_a_launcher_on_every_machine(tmp_path: Path) -> None:
+    """With stand-ins for what a cluster has; `srun` runs its command on two machines."""
+    programs = {
+        "scontrol": 'printf "node7\\nnode8\\n"',
+        "srun": '[ "$1" = --kill-on-bad-exit=1 ] && shift\n'
+        "for SLURM_NODEID in 0 1; do export SLURM_NODEID; "
+        '"$@"; done',
+        "accelerate": 'printf "%s\\n" "$*"',
+    }
+    for name, body in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    environment = {
+        "PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_NODELIST": "node[7-8]",
+        "SLURM_NNODES": "2", "SLURM_GPUS_ON_NODE": "4",
+    }  # fmt: skip
+    done = subprocess.run(
+        ["bash", FOLDER / "slurm.sh", "recipes/bert_sentiment.py", "--title", "two words"],
+        capture_output=True, text=True, env=environment, check=True,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    for rank, line in enumerate(lines):
+        assert line == (
+            "launch --config_file recipes/accelerate/multi_node.yaml --num_machines 2 "
+            f"--num_processes 8 --machine_rank {rank} --main_process_ip node7 "
+            "--main_process_port 29500 recipes/bert_sentiment.py --title two words"
+        )
+        parsed = launch_command_parser().parse_args(line.split()[1:])
+        assert parsed.training_script == "recipes/bert_sentiment.py"

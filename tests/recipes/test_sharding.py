@@ -71,3 +71,34 @@ def test_it_loads_with_plain_transformers(saved: Path, case: str) -> None:
         assert output.weight is model.get_input_embeddings().weight
         sizes = [tensor.shape for tensor in stored.values()]
         assert sizes.count(output.weight.shape) == 1
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_of_divided_models_resumes_bit_for_bit(
+    start_connected: Callable[..., list],
+    join: Callable[..., list[int]],
+    tmp_path: Path,
+    tiny_bert: Path,
+    reviews: Path,
+) -> None:
+    """With dropout. Process 1 fails in step 7; the checkpoint of step 5 is the newest."""
+    settings = (
+        "--dataset", reviews, "--model", tiny_bert, "--run-id", "a", "--train.batch-size", "3",
+        "--train.max-steps", "9", "--train.evaluate-every", "5", "--train.learning-rate", "0.005",
+    )  # fmt: skip
+    recipe, failing = HERE.parents[1] / "recipes/bert_sentiment.py", HERE / "one_rank_fails.py"
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    commands = {
+        "whole": (recipe, *settings, "--output-dir", whole),
+        "broken": (failing, recipe, *settings, "--output-dir", broken),
+        "resumed": (recipe, "--resume", broken / "bert_sentiment/a"),
+    }
+    for name, words in commands.items():
+        log = tmp_path / f"{name}.log"
+        codes = join(start_connected(log, *words, recipe=str(HERE / "fsdp2_on_cpu")), log)
+        assert (codes == [0, 0]) == (name != "broken"), log.read_text(encoding="utf-8")
+    assert "after step 5" in (tmp_path / "resumed.log").read_text(encoding="utf-8")
+    ends = [load_file(place / "bert_sentiment/a/model/model.safetensors")
+            for place in (whole, broken)]  # fmt: skip
+    assert set(ends[0]) == set(ends[1])
+    assert all(tensor.equal(ends[1][name]) for name, tensor in ends[0].items())
