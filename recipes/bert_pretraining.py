@@ -12,7 +12,6 @@ from toolkit.data.pretraining import PretrainingCollator, tokenize_documents
 from toolkit.data.texts import load_texts
 from toolkit.data.tokenization import input_limit
 from toolkit.data.tokenizer_training import train_wordpiece
-from toolkit.engine import fit
 from toolkit.entry import run_recipe
 from toolkit.evaluation import PretrainingMetric, predict
 from toolkit.modeling import BertShape, load_pretrained, load_tokenizer, new_bert
@@ -20,6 +19,7 @@ from toolkit.objectives import Pretraining
 from toolkit.outcome import describe_model, save_model
 from toolkit.pretraining import PretrainingData, finish_pretraining
 from toolkit.run import start_run
+from toolkit.training.engine import fit
 
 
 @dataclass

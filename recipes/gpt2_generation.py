@@ -12,7 +12,6 @@ from toolkit.data.byte_bpe import train_byte_bpe
 from toolkit.data.document_config import DocumentDataConfig
 from toolkit.data.packing import PackedCollator
 from toolkit.data.tokenization import input_limit
-from toolkit.engine import fit
 from toolkit.entry import run_recipe
 from toolkit.fine_tuning import FineTuningConfig, Method, save_trained
 from toolkit.gpt2 import HEAD, Gpt2Shape, agree_on_special_tokens, new_gpt2
@@ -22,6 +21,7 @@ from toolkit.modeling import load_tokenizer
 from toolkit.outcome import describe_model
 from toolkit.run import start_run
 from toolkit.text_samples import SampleWriter, SamplingSettings
+from toolkit.training.engine import fit
 from toolkit.untrained import evaluate_untrained
 from toolkit.unused_settings import say_unused
 

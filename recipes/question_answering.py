@@ -12,7 +12,6 @@ from toolkit.data.answer_windows import AnswerCollator, tokenize_questions
 from toolkit.data.question_config import QuestionDataConfig
 from toolkit.data.tokenization import input_limit
 from toolkit.data.tokenizer_training import train_wordpiece
-from toolkit.engine import fit
 from toolkit.entry import run_recipe
 from toolkit.fine_tuning import FineTuningConfig, Method, save_trained
 from toolkit.modeling import BertShape, load_tokenizer, new_bert
@@ -20,6 +19,7 @@ from toolkit.outcome import describe_model
 from toolkit.question_answering import AnswerExtraction, AnswerMetric, AnswerTexts
 from toolkit.question_answering_outcome import finish_question_answering
 from toolkit.run import start_run
+from toolkit.training.engine import fit
 from toolkit.unused_settings import say_unused
 
 

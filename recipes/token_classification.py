@@ -12,7 +12,6 @@ from toolkit.data.tagging_config import TaggingDataConfig
 from toolkit.data.tokenization import input_limit
 from toolkit.data.tokenizer_training import train_wordpiece
 from toolkit.data.word_windows import TaggingCollator, tokenize_words
-from toolkit.engine import fit
 from toolkit.entry import run_recipe
 from toolkit.fine_tuning import FineTuningConfig, Method, save_trained
 from toolkit.modeling import BertShape, load_tokenizer, new_bert
@@ -20,6 +19,7 @@ from toolkit.outcome import describe_model
 from toolkit.run import start_run
 from toolkit.tagging import EntityMetric, SentenceTags, TokenClassification
 from toolkit.tagging_outcome import finish_tagging
+from toolkit.training.engine import fit
 from toolkit.unused_settings import say_unused
 
 

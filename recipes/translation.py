@@ -11,16 +11,16 @@ Fine-tuning opus-mt on your own pairs:
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.averaging import average_if_better, keep_for_average
 from toolkit.config import Invocation, RunConfig
 from toolkit.data.joint_bpe import train_joint_bpe
 from toolkit.data.tokenization import input_limit
 from toolkit.data.translation_config import TranslationDataConfig
 from toolkit.data.translation_tokens import TranslationCollator, tokenize_pairs
-from toolkit.engine import fit
 from toolkit.entry import run_recipe
 from toolkit.fine_tuning import FineTuningConfig, Method
 from toolkit.run import start_run
+from toolkit.training.averaging import average_if_better, keep_for_average
+from toolkit.training.engine import fit
 from toolkit.translation import GenerationSettings, Selection, Translation, TranslationMetric
 from toolkit.translation_models import (
     TransformerShape,

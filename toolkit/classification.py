@@ -8,13 +8,13 @@ from typing import Any
 from torch import nn
 
 from toolkit.batching import Collate
-from toolkit.engine import FitResult, fit
 from toolkit.evaluation import Compute, Metric
 from toolkit.fine_tuning import save_trained
 from toolkit.frozen import fit_frozen, mean_pooled_features
 from toolkit.objectives import Classification
 from toolkit.outcome import LabelledSplits, Outcome, describe_training, score_splits
 from toolkit.run import Run
+from toolkit.training.engine import FitResult, fit
 
 
 def train_classifier(
@@ -30,7 +30,7 @@ def train_classifier(
     collate_plain: Collate | None = None,
     describe: Callable[[Run[Any], FitResult], dict[str, Any]] = describe_training,
 ) -> Outcome:
-    """Train with `toolkit.engine.fit`, score the best weights on validation and test, save them.
+    """Train with `toolkit.training.engine.fit`, score and save the best weights.
 
     Args:
         described: the ``model`` section of the summary, from `describe_model`.

@@ -10,7 +10,7 @@ from accelerate import Accelerator
 from toolkit.compute import matmul_rate
 from toolkit.config import TrainConfig
 from toolkit.run import Run
-from toolkit.train_state import TrainState
+from toolkit.training.train_state import TrainState
 
 _DTYPES = {"no": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 

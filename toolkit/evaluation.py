@@ -12,9 +12,9 @@ from accelerate.utils import gather_object, send_to_device
 from torch import Tensor, nn
 
 from toolkit.batching import Collate, Rows, evaluation_batches, load_batches, row_lengths
-from toolkit.freezing import set_training_mode
 from toolkit.metrics import classification_metrics
 from toolkit.objectives import Batch
+from toolkit.training.freezing import set_training_mode
 
 Outputs = dict[str, np.ndarray]
 Compute = Callable[[nn.Module, Batch], dict[str, Tensor]]

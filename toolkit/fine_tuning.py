@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from scratch_models import ScratchPreTrainedModel
 from toolkit.adapters import LoraSettings, add_lora, merge, save_adapter
-from toolkit.freezing import freeze_encoder, freeze_lowest
 from toolkit.modeling import LoadedModel, load_pretrained
 from toolkit.outcome import save_model
 from toolkit.run import Run
-from toolkit.sharding import gather_whole, is_divided
+from toolkit.training.freezing import freeze_encoder, freeze_lowest
+from toolkit.training.sharding import gather_whole, is_divided
 
 Method = Literal["full", "lora", "dora", "frozen", "from_scratch"]
 ADAPTERS = ("lora", "dora")

@@ -14,14 +14,14 @@ from toolkit.batching import Collate
 from toolkit.clock import start_clock
 from toolkit.dry_run import end_dry_run
 from toolkit.evaluation import Compute
-from toolkit.forecast import forecast_evaluation
 from toolkit.linear import LinearResult, describe_linear_training, fit_linear
 from toolkit.modeling import count_parameters
 from toolkit.objectives import Batch, model_inputs
 from toolkit.outcome import LabelledSplits, Scores
 from toolkit.run import Run
 from toolkit.run_predictions import predict_rows
-from toolkit.sharding import prepare_evaluation
+from toolkit.training.forecast import forecast_evaluation
+from toolkit.training.sharding import prepare_evaluation
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline

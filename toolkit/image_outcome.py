@@ -8,9 +8,9 @@ from typing import Any
 from rich.table import Table
 
 from toolkit.console import console, is_main_process
-from toolkit.engine import FitResult
 from toolkit.outcome import describe_training
 from toolkit.run import METRICS, Run
+from toolkit.training.engine import FitResult
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.99)
 

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from toolkit.batching import Collate
 from toolkit.console import console
-from toolkit.engine import FitResult
 from toolkit.evaluation import Outputs
 from toolkit.json_values import without_nan
 from toolkit.language_modeling import (
@@ -27,6 +26,7 @@ from toolkit.outcome import SPLITS, describe_training, draw_training
 from toolkit.run import Run, describe_run
 from toolkit.run_predictions import predict_rows, save_predictions
 from toolkit.run_readme import Findings, how_trained, markdown_table, run_readme, signatures
+from toolkit.training.engine import FitResult
 
 BEFORE = "before training"
 

@@ -69,8 +69,8 @@ def _wait_for(process: subprocess.Popen[bytes]) -> int:
 def _wait(end: Callable[[], object], pid: int) -> None:
     """Wait for a process; every Ctrl-C is passed on to it.
 
-    A terminal sends it one as well, which it takes for the same (`toolkit.interruption`); where the
-    signal was for this process alone, it gets none other.
+    A terminal sends it one as well, which it takes for the same (`toolkit.training.interruption`);
+    where the signal was for this process alone, it gets none other.
     """
     interrupted = False
     while True:

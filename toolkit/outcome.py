@@ -16,7 +16,6 @@ from toolkit.batching import Collate
 from toolkit.classification_readme import classification_readme
 from toolkit.console import console
 from toolkit.cost import describe_cost
-from toolkit.engine import FitResult
 from toolkit.environment import peak_memory_bytes
 from toolkit.evaluation import Outputs
 from toolkit.metrics import describe_metrics
@@ -24,7 +23,8 @@ from toolkit.modeling import count_parameters
 from toolkit.objectives import Objective
 from toolkit.run import METRICS, Run, describe_run
 from toolkit.run_predictions import predict_rows
-from toolkit.sharding import gather_whole, plain_class
+from toolkit.training.engine import FitResult
+from toolkit.training.sharding import gather_whole, plain_class
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

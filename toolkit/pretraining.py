@@ -15,7 +15,6 @@ from rich.table import Table
 from toolkit.batching import Collate, Rows, evaluation_batches, load_batches
 from toolkit.console import console
 from toolkit.data.pretraining import PretrainingCollator
-from toolkit.engine import FitResult
 from toolkit.evaluation import Outputs
 from toolkit.ignored_label import IGNORED
 from toolkit.objectives import Batch
@@ -24,6 +23,7 @@ from toolkit.run import Run, describe_run
 from toolkit.run_predictions import save_predictions
 from toolkit.run_readme import Findings, markdown_table, run_readme, signatures
 from toolkit.stats import wilson_interval
+from toolkit.training.engine import FitResult
 
 
 @dataclass(frozen=True)

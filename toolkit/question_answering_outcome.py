@@ -15,12 +15,12 @@ from toolkit.batching import Collate
 from toolkit.console import console
 from toolkit.data.question_answering import QuestionData
 from toolkit.data.windows import Windows
-from toolkit.engine import FitResult
 from toolkit.outcome import SPLITS, describe_training, draw_training, split_outputs
 from toolkit.question_answering import AnswerExtraction, AnswerMetric, Answers, AnswerTexts
 from toolkit.run import Run, describe_run
 from toolkit.run_predictions import save_predictions
 from toolkit.run_readme import Findings, markdown_table, run_readme, signatures
+from toolkit.training.engine import FitResult
 
 
 def finish_question_answering(

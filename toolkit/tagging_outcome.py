@@ -12,13 +12,13 @@ from toolkit.batching import Collate
 from toolkit.console import console
 from toolkit.data.tagging import TaggingData
 from toolkit.data.windows import Windows
-from toolkit.engine import FitResult
 from toolkit.entity_metrics import describe_entities, entity_names
 from toolkit.outcome import SPLITS, describe_training, draw_training, split_outputs
 from toolkit.run import Run, describe_run
 from toolkit.run_predictions import save_predictions
 from toolkit.run_readme import Findings, markdown_table, run_readme, signatures
 from toolkit.tagging import SentenceTags, TokenClassification
+from toolkit.training.engine import FitResult
 
 
 def finish_tagging(

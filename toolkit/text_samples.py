@@ -15,7 +15,7 @@ from toolkit.console import notify
 from toolkit.data.tokenization import usable_positions
 from toolkit.errors import UserError
 from toolkit.run import Run
-from toolkit.sharding import is_divided, prepare_generation
+from toolkit.training.sharding import is_divided, prepare_generation
 
 
 @dataclass

@@ -20,8 +20,8 @@ from toolkit.errors import UserError
 from toolkit.evaluation import Outputs
 from toolkit.ignored_label import IGNORED
 from toolkit.objectives import Batch, model_inputs
-from toolkit.sharding import is_divided, prepare_generation
 from toolkit.text_metrics import bleu, exact_match
+from toolkit.training.sharding import is_divided, prepare_generation
 
 Selection = Literal["loss", "bleu", "exact_match"]
 

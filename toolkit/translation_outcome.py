@@ -11,13 +11,13 @@ from rich.table import Table
 from toolkit.batching import Collate
 from toolkit.console import console
 from toolkit.data.translation import TranslationData
-from toolkit.engine import FitResult
 from toolkit.evaluation import Outputs
 from toolkit.outcome import describe_training, draw_training
 from toolkit.run import Run, describe_run
 from toolkit.run_predictions import predict_rows, save_predictions
 from toolkit.run_readme import Findings, how_trained, markdown_table, run_readme
 from toolkit.text_metrics import bleu, chrf, exact_match, matches, sentence_scores
+from toolkit.training.engine import FitResult
 from toolkit.translation import Translation, decode
 
 SCORES = {
@@ -56,7 +56,7 @@ def finish_translation(
     Args:
         outputs: of `translate_test`.
         model: the `model` section of the summary.
-        average: what `toolkit.averaging` recorded.
+        average: what `toolkit.training.averaging` recorded.
         samples: translations to print.
 
     Returns:

@@ -8,15 +8,15 @@ from torch import nn
 
 from toolkit.batching import Collate
 from toolkit.dry_run import end_dry_run
-from toolkit.engine import FitResult
 from toolkit.evaluation import Metric
-from toolkit.forecast import forecast_evaluation
 from toolkit.objectives import Objective
 from toolkit.run import Run
 from toolkit.run_predictions import predict_rows
-from toolkit.sharding import prepare_evaluation
-from toolkit.train_state import TrainState
-from toolkit.training_steps import Splits
+from toolkit.training.engine import FitResult
+from toolkit.training.forecast import forecast_evaluation
+from toolkit.training.sharding import prepare_evaluation
+from toolkit.training.train_state import TrainState
+from toolkit.training.training_steps import Splits
 
 
 def evaluate_untrained(
@@ -28,7 +28,7 @@ def evaluate_untrained(
     collate: Collate,
     metric: Metric,
 ) -> FitResult:
-    """The result of no training at all, in the form of `toolkit.engine.fit`'s.
+    """The result of no training at all, in the form of `toolkit.training.engine.fit`'s.
 
     Validation is measured, for comparison; there is nothing to choose by it.
     """

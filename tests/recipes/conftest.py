@@ -21,8 +21,9 @@ import pytest
 RECIPES = Path(__file__).parents[2] / "recipes"
 PRELOADED = [
     "torch", "transformers", "transformers.models.bert.modeling_bert", "datasets", "accelerate",
-    "sklearn.linear_model", "scratch_models", "toolkit.comparison.compare", "toolkit.engine",
-    "toolkit.frozen", "toolkit.adapters", "toolkit.data.text_classification",
+    "sklearn.linear_model", "scratch_models", "toolkit.comparison.compare",
+    "toolkit.training.engine", "toolkit.frozen", "toolkit.adapters",
+    "toolkit.data.text_classification",
 ]  # fmt: skip
 
 CHILD = """

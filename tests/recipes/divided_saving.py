@@ -19,8 +19,8 @@ import scratch_models
 from toolkit.adapters import LoraSettings, add_lora
 from toolkit.config import TrainConfig
 from toolkit.fine_tuning import save_trained
-from toolkit.optimizers import build_optimizer
-from toolkit.sharding import gather_whole, prepare
+from toolkit.training.optimizers import build_optimizer
+from toolkit.training.sharding import gather_whole, prepare
 from toolkit.translation_models import portable
 
 BERT = transformers.BertConfig(

@@ -114,7 +114,7 @@ def test_digits_are_learned_by_both_and_compared(
 def test_interrupted_and_resumed_with_every_augmentation(
     run_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolkit import engine
+    from toolkit.training import engine
 
     settings = (
         *QUICK, "--model", "resnet", "--train.max-steps", "9", "--train.evaluate-every", "4",

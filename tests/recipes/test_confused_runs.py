@@ -128,7 +128,7 @@ def test_every_recipe_refuses_other_data(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("toolkit.engine._train", interrupted)
+        patch.setattr("toolkit.training.engine._train", interrupted)
         began = run_recipe(tiny_recipe, *tiny(tiny_recipe, dropout=0.1), "--output-dir", tmp_path)
     assert began.status == 130, began.err
     run = tmp_path / tiny_recipe / "a"

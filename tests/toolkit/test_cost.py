@@ -15,19 +15,19 @@ import torch
 from torch import nn
 
 import toolkit.cost
-import toolkit.counted_step
-import toolkit.engine
-import toolkit.training_steps
+import toolkit.training.counted_step
+import toolkit.training.engine
+import toolkit.training.training_steps
 from toolkit.clock import Clock
 from toolkit.compute import FlopCounter
 from toolkit.config import Invocation, RunConfig, TrainConfig, load_config
 from toolkit.cost import cost_section, describe_cost, padding_policy
-from toolkit.counted_step import is_counted
-from toolkit.engine import FitResult, fit
 from toolkit.evaluation import ClassificationMetric
 from toolkit.objectives import Batch, Classification
 from toolkit.run import start_run
-from toolkit.train_state import TrainState
+from toolkit.training.counted_step import is_counted
+from toolkit.training.engine import FitResult, fit
+from toolkit.training.train_state import TrainState
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 
@@ -144,7 +144,7 @@ def test_counting_changes_no_bit_of_a_run(
     train: Callable[..., FitResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted = train("counted")
-    monkeypatch.setattr(toolkit.training_steps, "is_counted", lambda state, images: False)
+    monkeypatch.setattr(toolkit.training.training_steps, "is_counted", lambda state, images: False)
     plain = train("plain")
     assert (counted.state.flops is None, plain.state.flops is None) == (False, True)
     assert_same_training(counted, plain, tmp_path)
@@ -189,7 +189,7 @@ def test_where_counting_fails_training_goes_on_as_if_nobody_had_counted(
 ) -> None:
     """Dropout drew, the batch norm measured and gradients were there when it failed."""
     plain = train("plain", epochs=1)
-    monkeypatch.setattr(toolkit.counted_step, "FlopCounter", Failing)
+    monkeypatch.setattr(toolkit.training.counted_step, "FlopCounter", Failing)
     monkeypatch.setattr(Failing, "bears", bears)
     spy = Spy()
     failed = train("counted", objective=spy, epochs=1)
@@ -278,7 +278,9 @@ class Meter:
 def meter(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Meter]:
     def use(source: str | None = "a test") -> Meter:
         found: Any = Meter(source)
-        monkeypatch.setattr(toolkit.engine, "start_clock", lambda accelerator: Clock(found))
+        monkeypatch.setattr(
+            toolkit.training.engine, "start_clock", lambda accelerator: Clock(found)
+        )
         return found
 
     return use

@@ -14,15 +14,15 @@ import pytest
 import torch
 from torch import nn
 
-from toolkit import forecast
 from toolkit.config import Invocation, RunConfig, TrainConfig, parse_arguments
 from toolkit.data_facts import describe_data
 from toolkit.dry_run import describe_settings
-from toolkit.engine import fit
 from toolkit.errors import RecipeEnds, UserError
 from toolkit.evaluation import ClassificationMetric
 from toolkit.objectives import Batch, Classification
 from toolkit.run import start_run
+from toolkit.training import forecast
+from toolkit.training.engine import fit
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 

@@ -15,7 +15,6 @@ from safetensors.torch import load_file, save_file
 
 import scratch_models
 from toolkit.errors import UserError
-from toolkit.freezing import freeze_lowest
 from toolkit.modeling import (
     BertShape,
     count_parameters,
@@ -23,6 +22,7 @@ from toolkit.modeling import (
     load_tokenizer,
     new_bert,
 )
+from toolkit.training.freezing import freeze_lowest
 
 HEAD = "sequence-classification"
 WriteBert = Callable[..., Path]

@@ -20,7 +20,7 @@ from toolkit.adapters.merging import merge
 from toolkit.console import notify
 from toolkit.errors import UserError, first_line
 from toolkit.run import Run
-from toolkit.sharding import gather_whole
+from toolkit.training.sharding import gather_whole
 
 _PREFIX = "base_model.model."  # peft's, before every name in an adapter's file
 _WEIGHTS, _SETTINGS = "adapter_model.safetensors", "adapter_config.json"

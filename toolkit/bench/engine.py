@@ -100,12 +100,12 @@ def with_trainer(folder: Path, data: Any, settings: BenchSettings) -> Program:
 
 
 def with_engine(folder: Path, data: Any, settings: BenchSettings) -> Program:
-    """`toolkit.engine.fit`, as every recipe calls it."""
+    """`toolkit.training.engine.fit`, as every recipe calls it."""
     from toolkit.config import Invocation, RunConfig, TrainConfig
-    from toolkit.engine import fit
     from toolkit.evaluation import ClassificationMetric
     from toolkit.objectives import Classification
     from toolkit.run import start_run
+    from toolkit.training.engine import fit
 
     numbers = count()
 

@@ -79,13 +79,13 @@ def with_bare_steps(folder: Path, data: Any, settings: BenchSettings) -> Program
 
 
 def with_engines_steps(folder: Path, data: Any, settings: BenchSettings) -> Program:
-    """`toolkit.engine`'s loop, without the evaluation and the checkpoint after its last step."""
+    """`toolkit.training.engine.take_steps`: no evaluation, and no checkpoint after the last one."""
     from toolkit.config import Invocation, RunConfig, TrainConfig
-    from toolkit.engine import prepare_training, take_steps
     from toolkit.evaluation import ClassificationMetric
     from toolkit.objectives import Classification
     from toolkit.progress import progress_bar
     from toolkit.run import start_run
+    from toolkit.training.engine import prepare_training, take_steps
 
     numbers = count()
 

@@ -29,12 +29,12 @@ RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "bert_sentiment.py"
 # Both end the process when the first step is done: what comes after is no part of the start.
 OURS_DRIVER = """
 import os, runpy, sys
-import toolkit.engine
-step = toolkit.engine.train_step
+import toolkit.training.engine
+step = toolkit.training.engine.train_step
 def first(*arguments):
     report = step(*arguments)
     sys.__stdout__.write(f"\\nloss {report['loss']}\\n"); sys.__stdout__.flush(); os._exit(0)
-toolkit.engine.train_step = first
+toolkit.training.engine.train_step = first
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """

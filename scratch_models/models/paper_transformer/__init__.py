@@ -11,7 +11,7 @@ What differs from `scratch_models.models.transformer`, which reads Marian's chec
 The two layouts compute the same function with the dimensions of d_model in another order:
 `to_marian` reorders the weights, and what comes out is an ordinary Marian checkpoint. HuggingFace
 has no model of this layout; the model type is our own, so that nothing takes one for the other.
-The paper's learning rate is `toolkit.schedules.noam_learning_rate` (§5.3).
+The paper's learning rate is `toolkit.training.schedules.noam_learning_rate` (§5.3).
 
 Not said in the paper, chosen here: normally distributed fresh weights (`init_std`), token 0 for
 padding and as what the decoder starts from, token 1 for the end.

@@ -17,13 +17,13 @@ from safetensors.torch import load_file, load_model, save_file
 from torch import nn
 
 from toolkit.batching import Collate
-from toolkit.checkpoint import CheckpointStore
 from toolkit.console import notify
-from toolkit.engine import FitResult
 from toolkit.errors import UserError
 from toolkit.evaluation import Metric, predict
 from toolkit.objectives import Objective
 from toolkit.run import Run
+from toolkit.training.checkpoint import CheckpointStore
+from toolkit.training.engine import FitResult
 
 WEIGHTS = "model.safetensors"
 

@@ -10,7 +10,7 @@ import transformers
 from torch import nn
 
 from toolkit.config import TrainConfig
-from toolkit.schedules import noam_learning_rate, schedule_factor
+from toolkit.training.schedules import noam_learning_rate, schedule_factor
 
 
 @pytest.mark.parametrize("total", [1, 2, 7, 100])

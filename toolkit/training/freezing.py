@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
-from toolkit.depth import parameter_depths
 from toolkit.errors import UserError
+from toolkit.training.depth import parameter_depths
 
 
 def freeze_encoder(model: nn.Module) -> None:

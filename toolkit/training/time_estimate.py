@@ -23,8 +23,8 @@ from toolkit.batching import (
     row_lengths,
 )
 from toolkit.evaluation import Compute
-from toolkit.first_batch import compute_pass
-from toolkit.training_steps import Training
+from toolkit.training.first_batch import compute_pass
+from toolkit.training.training_steps import Training
 
 PLACES = (1 / 6, 1 / 2, 5 / 6)
 """Which passes are timed, of all in the order of their size: the middle ones of three thirds."""

@@ -2,7 +2,7 @@
 
 A second one stops at once. Processes that train together end after the same step: whether one of
 them was interrupted is part of what they count together at the beginning of every step
-(`toolkit.training_steps`).
+(`toolkit.training.training_steps`).
 """
 
 from __future__ import annotations

@@ -14,12 +14,12 @@ import torch
 from torch import nn
 
 from toolkit.config import Invocation, RunConfig, TrainConfig, check_values, load_config
-from toolkit.ema import WeightAverage
-from toolkit.engine import FitResult, fit
 from toolkit.errors import UserError
 from toolkit.evaluation import ClassificationMetric
 from toolkit.objectives import Batch, Classification
 from toolkit.run import start_run
+from toolkit.training.ema import WeightAverage
+from toolkit.training.engine import FitResult, fit
 
 
 class Net(nn.Module):
@@ -213,7 +213,7 @@ def test_values_that_cannot_be_are_refused(changes: dict[str, Any], expected: st
 
 
 def test_sgd_is_nesterovs_and_spares_biases() -> None:
-    from toolkit.optimizers import build_optimizer
+    from toolkit.training.optimizers import build_optimizer
 
     optimizer = build_optimizer(Net(), TrainConfig(optimizer="sgd", weight_decay=0.1))
     assert isinstance(optimizer, torch.optim.SGD)

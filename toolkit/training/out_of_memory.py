@@ -10,7 +10,7 @@ from accelerate.utils.memory import should_reduce_batch_size
 from toolkit.batching import padded_tokens
 from toolkit.config import TrainConfig
 from toolkit.errors import UserError, first_line
-from toolkit.training_steps import Step, Training
+from toolkit.training.training_steps import Step, Training
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -18,9 +18,9 @@ from toolkit.console import console, is_main_process, notify
 from toolkit.disk import write_whole
 from toolkit.environment import command_line
 from toolkit.errors import RecipeEnds, UserError
-from toolkit.freezing import set_training_mode
 from toolkit.progress import progress_bar
-from toolkit.training_steps import NotFiniteError, Training, train_step, training_steps
+from toolkit.training.freezing import set_training_mode
+from toolkit.training.training_steps import NotFiniteError, Training, train_step, training_steps
 
 LOWEST, HIGHEST, STEPS = 1e-7, 10.0, 100
 MEMORY = 0.9

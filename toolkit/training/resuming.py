@@ -7,12 +7,12 @@ from typing import Any
 from accelerate import Accelerator
 from accelerate.utils import DistributedType
 
-from toolkit.checkpoint import CheckpointStore
 from toolkit.clock import Clock
 from toolkit.console import notify
 from toolkit.errors import UserError
 from toolkit.run import Run
-from toolkit.train_state import TrainState
+from toolkit.training.checkpoint import CheckpointStore
+from toolkit.training.train_state import TrainState
 
 
 def new_state(accelerator: Accelerator, clock: Clock) -> TrainState:

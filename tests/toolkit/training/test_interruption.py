@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolkit import interruption
-from toolkit.interruption import Interruption
+from toolkit.training import interruption
+from toolkit.training.interruption import Interruption
 
 
 @pytest.fixture(autouse=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from toolkit.checkpoint import CheckpointStore, SaveError
 from toolkit.console import notify
-from toolkit.interruption import Interruption
 from toolkit.processes import decided_by_main
+from toolkit.training.checkpoint import CheckpointStore, SaveError
+from toolkit.training.interruption import Interruption
 
 RETRY = 10.0
 """Seconds between two attempts."""

@@ -9,8 +9,8 @@ from torch import nn
 from torch.optim import Optimizer
 
 from toolkit.config import TrainConfig
-from toolkit.depth import parameter_depths
 from toolkit.errors import UserError
+from toolkit.training.depth import parameter_depths
 
 SHARE = "share_of_learning_rate"
 """Key of a parameter group: its learning rate is this times that of the schedule."""

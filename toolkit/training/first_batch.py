@@ -14,7 +14,7 @@ from toolkit.batching import Collate, Rows, load_batches
 from toolkit.evaluation import Compute
 from toolkit.objectives import Batch
 from toolkit.run import Run
-from toolkit.training_steps import Training
+from toolkit.training.training_steps import Training
 
 
 def loss_before_training(training: Training, batch: Batch) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from toolkit.activations import LiveMemory, count_saved_tensors
+from toolkit.training.activations import LiveMemory, count_saved_tensors
 
 FLOAT = 4
 

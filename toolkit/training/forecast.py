@@ -9,19 +9,19 @@ import numpy as np
 from accelerate.utils import send_to_device
 from torch import nn
 
-from toolkit.activations import Activations, measure_activations
 from toolkit.batching import Collate, Rows, load_batches, padded_lengths_if_any, padded_sizes
 from toolkit.data_facts import describe_data
 from toolkit.dry_run import Facts
 from toolkit.environment import peak_memory_bytes, resident_memory_bytes
 from toolkit.evaluation import Compute
-from toolkit.first_batch import compute_pass, loss_before_training, shapes, try_evaluation
-from toolkit.freezing import set_training_mode
-from toolkit.memory import ModelMemory, available_memory, free_disk, model_memory
 from toolkit.modeling import count_parameters
 from toolkit.run import Run
-from toolkit.time_estimate import estimate_evaluation, estimate_time
-from toolkit.training_steps import Training, plan_passes
+from toolkit.training.activations import Activations, measure_activations
+from toolkit.training.first_batch import compute_pass, loss_before_training, shapes, try_evaluation
+from toolkit.training.freezing import set_training_mode
+from toolkit.training.memory import ModelMemory, available_memory, free_disk, model_memory
+from toolkit.training.time_estimate import estimate_evaluation, estimate_time
+from toolkit.training.training_steps import Training, plan_passes
 
 
 def forecast_training(training: Training) -> Facts:

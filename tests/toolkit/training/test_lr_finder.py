@@ -14,12 +14,12 @@ from torch import nn
 
 from toolkit.batching import Collate
 from toolkit.config import Invocation, RunConfig, TrainConfig
-from toolkit.engine import fit
 from toolkit.errors import RecipeEnds, UserError
 from toolkit.evaluation import ClassificationMetric
-from toolkit.lr_finder import conclude, learning_rates, smooth
 from toolkit.objectives import Batch, Classification
 from toolkit.run import start_run
+from toolkit.training.engine import fit
+from toolkit.training.lr_finder import conclude, learning_rates, smooth
 
 
 def test_rates_rise_by_the_same_factor() -> None:

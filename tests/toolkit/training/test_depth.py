@@ -13,10 +13,10 @@ from torch import nn
 import scratch_models
 from scratch_models.hub.auto import scratch_class
 from toolkit.adapters import LoraSettings, add_lora
-from toolkit.depth import parameter_depths
 from toolkit.errors import UserError
-from toolkit.freezing import freeze_lowest, set_training_mode
-from toolkit.optimizers import learning_rate_shares
+from toolkit.training.depth import parameter_depths
+from toolkit.training.freezing import freeze_lowest, set_training_mode
+from toolkit.training.optimizers import learning_rate_shares
 
 BERT = transformers.BertConfig(
     vocab_size=11, hidden_size=4, num_hidden_layers=3, num_attention_heads=1,

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from toolkit.compute import FlopCounter
 from toolkit.console import notify
 from toolkit.errors import UserError, first_line
-from toolkit.train_state import TrainState
+from toolkit.training.train_state import TrainState
 
 
 def is_counted(state: TrainState, images: bool) -> bool:

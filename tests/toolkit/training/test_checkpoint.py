@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 from torch import nn
 
-import toolkit.checkpoint
-from toolkit.checkpoint import CheckpointStore, SaveError, find_damage
+import toolkit.training.checkpoint
+from toolkit.training.checkpoint import CheckpointStore, SaveError, find_damage
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 
@@ -137,7 +137,7 @@ def test_an_interrupted_save_leaves_the_previous_checkpoint_and_no_new_name(
             def stop(*args: Any) -> None:
                 raise KeyboardInterrupt
 
-            broken.setattr(toolkit.checkpoint, moment, stop)
+            broken.setattr(toolkit.training.checkpoint, moment, stop)
             with pytest.raises(KeyboardInterrupt):
                 store.save(2, {"step": 2}, None)
         assert store.steps() == [1]
@@ -181,7 +181,7 @@ def test_an_error_that_is_not_the_disks_is_not_hidden(
     make_store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, *_ = make_store()
-    monkeypatch.setattr(toolkit.checkpoint, "_random_state", lambda: {}["python"])
+    monkeypatch.setattr(toolkit.training.checkpoint, "_random_state", lambda: {}["python"])
     with pytest.raises(KeyError):
         store.save(1, {}, None)
 

@@ -16,8 +16,6 @@ from accelerate.utils import DistributedType, gather_object, send_to_device
 from accelerate.utils.memory import clear_device_cache
 from torch import nn
 
-from toolkit import memory
-from toolkit.activations import measure_activations
 from toolkit.batching import (
     Collate,
     Rows,
@@ -28,13 +26,15 @@ from toolkit.batching import (
 )
 from toolkit.config import TrainConfig
 from toolkit.console import notify
-from toolkit.counted_step import remember
 from toolkit.errors import UserError
-from toolkit.freezing import set_training_mode
 from toolkit.objectives import Objective
-from toolkit.out_of_memory import is_out_of_memory
 from toolkit.run import Run
-from toolkit.training_steps import plan_passes
+from toolkit.training import memory
+from toolkit.training.activations import measure_activations
+from toolkit.training.counted_step import remember
+from toolkit.training.freezing import set_training_mode
+from toolkit.training.out_of_memory import is_out_of_memory
+from toolkit.training.training_steps import plan_passes
 
 MEASURED_ROWS = 4
 """On a CPU activations are measured of so many rows; what more rows need follows."""

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from toolkit import memory
 from toolkit.config import TrainConfig
-from toolkit.memory import available_memory, free_disk, model_memory
-from toolkit.optimizers import build_optimizer
+from toolkit.training import memory
+from toolkit.training.memory import available_memory, free_disk, model_memory
+from toolkit.training.optimizers import build_optimizer
 
 MIB = 2**20
 

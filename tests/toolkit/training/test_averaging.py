@@ -15,13 +15,13 @@ from scratch_models import (
     ScratchPaperTransformerConfig,
     ScratchPaperTransformerForConditionalGeneration,
 )
-from toolkit.averaging import average_if_better, keep_for_average, mean_weights
-from toolkit.checkpoint import CheckpointStore
 from toolkit.config import Invocation, RunConfig, TrainConfig
-from toolkit.engine import FitResult
 from toolkit.errors import UserError
 from toolkit.run import Run, start_run
-from toolkit.train_state import TrainState
+from toolkit.training.averaging import average_if_better, keep_for_average, mean_weights
+from toolkit.training.checkpoint import CheckpointStore
+from toolkit.training.engine import FitResult
+from toolkit.training.train_state import TrainState
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 

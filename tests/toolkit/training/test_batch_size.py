@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 from torch import nn
 from transformers import BertConfig, BertForSequenceClassification
 
-from toolkit import batch_size, memory
-from toolkit.batch_size import possible_divisions
 from toolkit.config import Invocation, RunConfig, TrainConfig, load_config
-from toolkit.engine import FitResult, fit
 from toolkit.errors import UserError
 from toolkit.evaluation import ClassificationMetric
 from toolkit.objectives import Batch, Classification
 from toolkit.run import start_run
+from toolkit.training import batch_size, memory
+from toolkit.training.batch_size import possible_divisions
+from toolkit.training.engine import FitResult, fit
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 

@@ -23,17 +23,17 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
-import toolkit.interruption
-import toolkit.saving
-from toolkit.checkpoint import SaveError
+import toolkit.training.interruption
+import toolkit.training.saving
 from toolkit.config import Invocation, RunConfig, TrainConfig, load_config
-from toolkit.engine import FitResult, fit
 from toolkit.errors import Interrupted, UserError
 from toolkit.evaluation import ClassificationMetric
 from toolkit.objectives import Batch, Classification, Objective
 from toolkit.run import start_run
-from toolkit.train_state import TrainState
-from toolkit.training_steps import NotFiniteError, Training, train_step, training_steps
+from toolkit.training.checkpoint import SaveError
+from toolkit.training.engine import FitResult, fit
+from toolkit.training.train_state import TrainState
+from toolkit.training.training_steps import NotFiniteError, Training, train_step, training_steps
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 
@@ -515,7 +515,7 @@ def test_interrupted_in_the_last_step_it_ends_without_the_test(
 def test_a_second_ctrl_c_ends_it_within_the_step(
     train_bag: Callable[..., FitResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(toolkit.interruption, "SAME_SIGNAL", 0.0)
+    monkeypatch.setattr(toolkit.training.interruption, "SAME_SIGNAL", 0.0)
 
     class Twice(Interrupting):
         def loss(self, model: nn.Module, batch: Batch) -> torch.Tensor:
@@ -548,7 +548,7 @@ def test_it_waits_for_room_and_goes_on(
     whole = train_bag("whole", settings())
     free = iter([10**9, *[5] * 6, *[10**9] * 9])  # full when step 16 is to be saved
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free)))
-    monkeypatch.setattr(toolkit.saving, "RETRY", 0.01)
+    monkeypatch.setattr(toolkit.training.saving, "RETRY", 0.01)
     result = train_bag("run", settings())
     assert_same_weights(result.model, whole.model)
     said = capsys.readouterr().err
@@ -563,7 +563,7 @@ def test_it_gives_up_waiting_and_the_checkpoint_before_is_intact(
     free = iter([10**9, *[5] * 1000])
     with monkeypatch.context() as full:
         full.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=next(free)))
-        full.setattr(toolkit.saving, "RETRY", 0.01)
+        full.setattr(toolkit.training.saving, "RETRY", 0.01)
         with pytest.raises(SaveError) as caught:
             train_bag("run", settings(wait_for_space=0.05))
     assert "checkpoint step-16 cannot be saved" in str(caught.value)

@@ -29,16 +29,16 @@ from toolkit.batching import (
 )
 from toolkit.clock import Clock
 from toolkit.config import TrainConfig
-from toolkit.counted_step import compute_counted, is_counted
-from toolkit.ema import WeightAverage
 from toolkit.errors import UserError
 from toolkit.evaluation import Metric, Outputs
-from toolkit.interruption import Interruption
 from toolkit.objectives import Batch, Objective
-from toolkit.optimizers import set_learning_rate
 from toolkit.run import Run
-from toolkit.schedules import schedule_factor
-from toolkit.train_state import TrainState
+from toolkit.training.counted_step import compute_counted, is_counted
+from toolkit.training.ema import WeightAverage
+from toolkit.training.interruption import Interruption
+from toolkit.training.optimizers import set_learning_rate
+from toolkit.training.schedules import schedule_factor
+from toolkit.training.train_state import TrainState
 
 AfterEvaluation = Callable[[nn.Module, int], None]
 """Called on every process with the model, out of its wrappers, and the number of the step."""

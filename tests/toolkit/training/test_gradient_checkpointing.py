@@ -15,16 +15,16 @@ from torch import nn
 
 from scratch_models import ScratchLSTMConfig, ScratchLSTMForSequenceClassification
 from scratch_models.hub.auto import scratch_class
-from toolkit.activations import count_saved_tensors
 from toolkit.adapters import LoraSettings, add_lora
 from toolkit.config import Invocation, RunConfig, TrainConfig
-from toolkit.engine import fit
 from toolkit.errors import UserError
 from toolkit.evaluation import ClassificationMetric
-from toolkit.freezing import freeze_lowest
-from toolkit.gradient_checkpointing import checkpoint_layers
 from toolkit.objectives import Batch, Classification
 from toolkit.run import start_run
+from toolkit.training.activations import count_saved_tensors
+from toolkit.training.engine import fit
+from toolkit.training.freezing import freeze_lowest
+from toolkit.training.gradient_checkpointing import checkpoint_layers
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 

@@ -1,7 +1,7 @@
 """The training loop.
 
 Three rules make it exact. The rows of a step are a function of seed and step number, and its loss
-is divided by the loss terms of the *whole* step (both in `toolkit.training_steps`). And a
+is divided by the loss terms of the *whole* step (both in `toolkit.training.training_steps`). And a
 checkpoint holds all that the next step depends on: weights, optimizer, random states and
 ``TrainState``.
 """
@@ -19,32 +19,32 @@ from accelerate import Accelerator
 from accelerate.utils import DistributedType
 from torch import nn
 
-from toolkit.batch_size import choose_batch_size
 from toolkit.batching import Collate, padded_lengths, row_lengths
-from toolkit.checkpoint import CheckpointStore
 from toolkit.clock import Lap, start_clock
 from toolkit.console import notify
 from toolkit.dry_run import end_dry_run
-from toolkit.ema import WeightAverage
 from toolkit.environment import resume_command
 from toolkit.errors import Interrupted, UserError
 from toolkit.evaluation import Metric, Outputs, predict
-from toolkit.forecast import forecast_training
-from toolkit.freezing import set_training_mode
-from toolkit.gradient_checkpointing import checkpoint_layers
-from toolkit.interruption import Interruption
-from toolkit.lr_finder import end_with_learning_rate
 from toolkit.objectives import Objective
-from toolkit.optimizers import build_optimizer
-from toolkit.out_of_memory import explain_out_of_memory
 from toolkit.processes import decided_by_main
 from toolkit.progress import Display, progress_bar
-from toolkit.resuming import new_state, restore_best, resume
 from toolkit.run import Run
-from toolkit.saving import save_patiently
-from toolkit.sharding import prepare
-from toolkit.train_state import TrainState
-from toolkit.training_steps import (
+from toolkit.training.batch_size import choose_batch_size
+from toolkit.training.checkpoint import CheckpointStore
+from toolkit.training.ema import WeightAverage
+from toolkit.training.forecast import forecast_training
+from toolkit.training.freezing import set_training_mode
+from toolkit.training.gradient_checkpointing import checkpoint_layers
+from toolkit.training.interruption import Interruption
+from toolkit.training.lr_finder import end_with_learning_rate
+from toolkit.training.optimizers import build_optimizer
+from toolkit.training.out_of_memory import explain_out_of_memory
+from toolkit.training.resuming import new_state, restore_best, resume
+from toolkit.training.saving import save_patiently
+from toolkit.training.sharding import prepare
+from toolkit.training.train_state import TrainState
+from toolkit.training.training_steps import (
     AfterEvaluation,
     Splits,
     Step,

@@ -12,7 +12,7 @@ from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 
 from toolkit.modeling import count_parameters
-from toolkit.sharding import _layer_classes, _plain_copy, gather_whole, is_divided
+from toolkit.training.sharding import _layer_classes, _plain_copy, gather_whole, is_divided
 
 CONFIG = transformers.GPT2Config(vocab_size=31, n_embd=16, n_layer=2, n_head=2, n_positions=32)
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from toolkit.config import TrainConfig
 from toolkit.errors import UserError
-from toolkit.optimizers import build_optimizer, learning_rate_shares, set_learning_rate
+from toolkit.training.optimizers import build_optimizer, learning_rate_shares, set_learning_rate
 
 CONFIG = transformers.BertConfig(
     vocab_size=11, hidden_size=4, num_hidden_layers=2, num_attention_heads=1,

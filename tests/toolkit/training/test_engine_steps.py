@@ -26,9 +26,9 @@ from toolkit.batching import padded_lengths, plan_epoch
 from toolkit.config import RunConfig, TrainConfig
 from toolkit.errors import UserError
 from toolkit.objectives import IGNORED, Batch, Classification, Pretraining
-from toolkit.optimizers import build_optimizer
-from toolkit.train_state import TrainState
-from toolkit.training_steps import (
+from toolkit.training.optimizers import build_optimizer
+from toolkit.training.train_state import TrainState
+from toolkit.training.training_steps import (
     Training,
     count_steps,
     train_step,

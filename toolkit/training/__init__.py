@@ -1,0 +1,1 @@
+"""The training loop, and what it needs: steps, checkpoints, memory, processes that may fail."""
