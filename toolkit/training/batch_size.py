@@ -38,10 +38,6 @@ from toolkit.training.training_steps import plan_passes
 
 MEASURED_ROWS = 4
 """On a CPU activations are measured of so many rows; what more rows need follows."""
-ALLOCATOR_FACTOR, ALLOCATOR_ROOM = 1.5, 512 * 2**20
-"""Main memory that is taken: so many times the activations, and so many bytes more. Tensors of all
-sizes come and go, and what lies between them stays taken: for 1.6 GB of activations 2.2 GB were
-measured, for 0.36 GB (with gradient checkpointing) 1.1 GB."""
 SHARE = 0.9
 """Of the main memory that is free, the part that may be used."""
 
@@ -160,13 +156,15 @@ class _Work:
         """Compare what it will need with what is free."""
         free = int(SHARE * memory.available_memory(self.accelerator.device))
         activations = self._activations(division.rows)
-        needed = self.memory.added_by_training + main_memory(activations)
+        needed = self.memory.added_by_training + memory.taken_at_worst(
+            activations, self.accelerator.device
+        )
         from toolkit.report.wording import size
 
         self.found = (
             f"{size(needed)} needed of {size(free)}: gradients and optimizer "
             f"{size(self.memory.added_by_training)}, activations {size(activations)} x "
-            f"{ALLOCATOR_FACTOR:g} + {size(ALLOCATOR_ROOM)} for the allocator; "
+            f"{memory.ALLOCATOR_FACTOR:g} + {size(memory.ALLOCATOR_ROOM)} for the allocator; "
             f"{1 - SHARE:.0%} of what is free stays so"
         )
         return needed <= free
@@ -190,11 +188,6 @@ class _Work:
             )
         finally:
             self.model.zero_grad(set_to_none=True)
-
-
-def main_memory(activations: int) -> int:
-    """Bytes that a process takes for so many of activations."""
-    return int(ALLOCATOR_FACTOR * activations) + ALLOCATOR_ROOM
 
 
 def _succeeds(attempt: Callable[[], None]) -> bool:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import torch
 from accelerate.utils import send_to_device
 from torch import nn
 
@@ -19,7 +20,13 @@ from toolkit.run import Run
 from toolkit.training.activations import Activations, measure_activations
 from toolkit.training.first_batch import compute_pass, loss_before_training, shapes, try_evaluation
 from toolkit.training.freezing import set_training_mode
-from toolkit.training.memory import ModelMemory, available_memory, free_disk, model_memory
+from toolkit.training.memory import (
+    ModelMemory,
+    available_memory,
+    free_disk,
+    model_memory,
+    taken_at_worst,
+)
 from toolkit.training.time_estimate import estimate_evaluation, estimate_time
 from toolkit.training.training_steps import Training, plan_passes
 
@@ -53,7 +60,7 @@ def forecast_training(training: Training) -> Facts:
             "tensors": shapes(batch),
             "loss_before_training": round(loss, 4),
         },
-        "memory": _memory(memory, activations, held, available)
+        "memory": _memory(memory, activations, device, held, available)
         | {"most_held_by_this_dry_run_bytes": peak_memory_bytes(device.type)},
         "disk": _disk(run, memory),
         "time": seconds,
@@ -130,7 +137,11 @@ def _steps(training: Training, passes: list[np.ndarray]) -> dict[str, Any]:
 
 
 def _memory(
-    memory: ModelMemory, activations: Activations, resident: int | None, available: int
+    memory: ModelMemory,
+    activations: Activations,
+    device: torch.device,
+    resident: int | None,
+    available: int,
 ) -> dict[str, Any]:
     """Bytes of one process.
 
@@ -139,6 +150,8 @@ def _memory(
             libraries, data and weights.
     """
     needed = memory.added_by_training + activations.peak
+    before = memory.weights if resident is None else resident
+    worst = memory.added_by_training + taken_at_worst(activations.peak, device)
     parts: dict[str, Any] = {
         "weights_bytes": memory.weights,
         "gradients_bytes": memory.gradients,
@@ -153,10 +166,11 @@ def _memory(
     if resident is not None:
         parts["libraries_and_data_bytes"] = max(resident - memory.weights, 0)
     return parts | {
-        "total_bytes": needed + (memory.weights if resident is None else resident),
-        "still_needed_bytes": needed,
+        "total_bytes": before + needed,
+        "total_at_worst_bytes": before + worst,  # with what the allocator does not give back
+        "still_needed_bytes": worst,
         "available_bytes": available,
-        "enough": needed <= available,
+        "enough": worst <= available,
     }
 
 

@@ -203,7 +203,7 @@ def test_on_a_cpu_what_fits_is_measured(
             return super().fits_by_measure(division)
 
     monkeypatch.setattr(batch_size, "_Work", Watched)
-    monkeypatch.setattr(batch_size, "ALLOCATOR_ROOM", 0)
+    monkeypatch.setattr(memory, "ALLOCATOR_ROOM", 0)
     for free in (10**9, 3 * MIB, 2 * MIB, MIB):
         monkeypatch.setattr(memory, "available_memory", lambda device, free=free: free)
         train_bert(f"{free}", Classification(), batch_size=32, auto_batch_size=True, max_steps=1)
