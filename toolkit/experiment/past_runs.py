@@ -186,7 +186,7 @@ def _read_wall_time(folder: Path) -> float | None:
 def _settings(config: RunConfig) -> dict[str, Any]:
     """What decides the result of a run, as it comes back from a file."""
     written: dict[str, Any] = yaml.safe_load(yaml.safe_dump(dataclasses.asdict(config)))
-    return _without_names(written)
+    return _deciding(written)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -197,13 +197,23 @@ def _recorded(file: Path, modified: int) -> dict[str, Any] | None:
         modified: time of the file in ns; what was read before is known as long as it is the same.
     """
     try:
-        return _without_names(read_yaml(file))
+        return _deciding(read_yaml(file))
     except UserError:  # a run killed before it wrote them
         return None
 
 
-def _without_names(settings: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if key not in NAMES}
+def _deciding(settings: dict[str, Any]) -> dict[str, Any]:
+    """Without names, and without how a step's rows were divided where that was left to memory."""
+    kept = {key: value for key, value in settings.items() if key not in NAMES}
+    train = kept.get("train")
+    if isinstance(train, dict) and train.get("auto_batch_size"):
+        rows = train["batch_size"] * train["accumulation_steps"]
+        divided = {
+            "accumulation_steps": 1,
+            "batch_size": rows if train["batch_tokens"] is None else 1,
+        }
+        kept["train"] = train | divided
+    return kept
 
 
 def _recorded_code(folder: Path) -> str | None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from toolkit.config import RunConfig, TrainConfig
 from toolkit.experiment import load_experiment, run_experiments
+from toolkit.experiment.past_runs import _settings, recorded_wall_times
 from toolkit.experiment.past_runs import find_runs as look_for_runs
-from toolkit.experiment.past_runs import recorded_wall_times
 
 Cells = Callable[..., dict[str, Any]]
 
@@ -75,6 +76,19 @@ def test_names_and_what_is_merely_shown_do_not_make_another_run(lab: Any, cells:
         changed = load_experiment(lab.write(a=cells(1, **{option: value}), b=cells(2)))
         found = find_runs(changed.cells[0].runs[0])[0]
         assert (found == lab.runs / "0") is same, option
+
+
+def test_how_rows_were_divided_by_memory_does_not_make_another_run() -> None:
+    def deciding(**train: Any) -> dict[str, Any]:
+        return _settings(RunConfig(train=TrainConfig(**train)))
+
+    asked = deciding(batch_size=32, auto_batch_size=True)
+    assert deciding(batch_size=8, accumulation_steps=4, auto_batch_size=True) == asked
+    assert deciding(batch_size=16, auto_batch_size=True) != asked
+    assert deciding(batch_size=8, accumulation_steps=4) != deciding(batch_size=32)
+    by_tokens = deciding(batch_tokens=500, auto_batch_size=True)
+    assert deciding(batch_tokens=500, accumulation_steps=4, auto_batch_size=True) == by_tokens
+    assert deciding(batch_tokens=600, auto_batch_size=True) != by_tokens
 
 
 def test_a_configuration_that_cannot_be_read_is_no_run(lab: Any, cells: Cells) -> None:
