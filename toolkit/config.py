@@ -77,7 +77,7 @@ class TrainConfig:
     GPU of compute capability 8.9 (Ada, Hopper) and torchao or transformer_engine."""
     gradient_checkpointing: bool = False
     """Compute every layer of a Transformer again in the backward pass instead of keeping what is
-    inside it: much less memory for a quarter to a third more time, and the same results."""
+    inside it: much less memory for a third more time or more, and the same results."""
     group_by_length: bool = True
     """Batch texts of similar length together: the same rows, less padding."""
     evaluate_every: int | None = None
