@@ -12,6 +12,7 @@ from toolkit.config import ConfigT, Invocation, parse_arguments
 from toolkit.console import fail, notify
 from toolkit.disk import is_full
 from toolkit.errors import Interrupted, RecipeEnds, UserError, first_line
+from toolkit.training.interruption import raise_once
 
 
 def run_recipe(
@@ -26,6 +27,7 @@ def run_recipe(
     """
     # datasets and tokenizers both fork; the tokenizers' own threads only earn a warning then.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    raise_once()
     try:
         forget_afterwards()
         main(parse_arguments(config_class, Path(recipe_file), sys.argv[1:]))

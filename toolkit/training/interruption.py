@@ -7,6 +7,7 @@ them was interrupted is part of what they count together at the beginning of eve
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -19,6 +20,28 @@ from toolkit.console import is_main_process
 # Launchers pass on a Ctrl-C that the terminal has sent to their processes as well. Seconds in
 # which it is still the same one.
 SAME_SIGNAL = 1.0
+
+
+def raise_once() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt as ever, but the same one only once.
+
+    Else what a launcher passes on would interrupt the clearing up after the terminal's. Nothing
+    where signals are taken otherwise, or ignored, as by ``nohup``.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        return
+    last = -math.inf
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal last
+        before, last = last, time.monotonic()
+        if last - before > SAME_SIGNAL:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
 
 
 class Interruption:

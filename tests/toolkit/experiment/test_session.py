@@ -249,10 +249,7 @@ def wait_for(file: Path) -> None:
 
 
 @pytest.mark.parametrize("whom", ["group", "parent alone"])
-def test_ctrl_c_stops_and_says_how_to_go_on(
-    lab: Any, cells: Cells, monkeypatch: pytest.MonkeyPatch, whom: str
-) -> None:
-    monkeypatch.setattr("toolkit.launch._GRACE", 0.2)
+def test_ctrl_c_stops_and_says_how_to_go_on(lab: Any, cells: Cells, whom: str) -> None:
     file = lab.write(a=cells(1), slow=cells(2, "waits"), c=cells(3))
     arguments = ["experiment", str(file), "--no-examples", "--fresh", "--json", "summary.json"]
 

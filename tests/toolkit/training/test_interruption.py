@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from toolkit.training import interruption
-from toolkit.training.interruption import Interruption
+from toolkit.training.interruption import Interruption, raise_once
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +49,21 @@ def test_what_a_launcher_passes_on_is_the_same_one(
         with pytest.raises(KeyboardInterrupt):
             send(signal.SIGINT)
     assert capfd.readouterr().err.count("finishing this step") == 1
+
+
+def test_outside_of_training_too_the_same_one_interrupts_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raise_once()
+    with pytest.raises(KeyboardInterrupt):
+        send(signal.SIGINT)
+    send(signal.SIGINT)  # nothing happens
+    with Interruption() as asked:
+        send(signal.SIGINT)
+        assert asked.requested
+    monkeypatch.setattr(interruption, "SAME_SIGNAL", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        send(signal.SIGINT)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
