@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from toolkit.afterwards import finish, forget_afterwards
-from toolkit.config import ConfigT, Invocation, parse_arguments
+from toolkit.arguments import parse_arguments
+from toolkit.config import ConfigT, Invocation
 from toolkit.console import fail, notify
 from toolkit.disk import is_full
 from toolkit.errors import Interrupted, RecipeEnds, UserError, first_line

@@ -18,7 +18,8 @@ from accelerate.utils import set_seed
 
 from toolkit.accelerating import start_accelerator
 from toolkit.afterwards import do_afterwards
-from toolkit.config import ConfigT, Invocation, save_config
+from toolkit.config import ConfigT, Invocation
+from toolkit.config_files import save_config
 from toolkit.console import notify
 from toolkit.data_record import DATA, TRAINING_ROWS, check_same_data, check_same_rows
 from toolkit.disk import write_whole

@@ -18,9 +18,10 @@ import toolkit.cost
 import toolkit.training.counted_step
 import toolkit.training.engine
 import toolkit.training.training_steps
+from toolkit.arguments import load_config
 from toolkit.clock import Clock
 from toolkit.compute import FlopCounter
-from toolkit.config import Invocation, RunConfig, TrainConfig, load_config
+from toolkit.config import Invocation, RunConfig, TrainConfig
 from toolkit.cost import cost_section, describe_cost, padding_policy
 from toolkit.evaluation import ClassificationMetric
 from toolkit.objectives import Batch, Classification

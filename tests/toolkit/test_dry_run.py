@@ -14,7 +14,8 @@ import pytest
 import torch
 from torch import nn
 
-from toolkit.config import Invocation, RunConfig, TrainConfig, parse_arguments
+from toolkit.arguments import parse_arguments
+from toolkit.config import Invocation, RunConfig, TrainConfig
 from toolkit.data_facts import describe_data
 from toolkit.dry_run import describe_settings
 from toolkit.errors import RecipeEnds, UserError

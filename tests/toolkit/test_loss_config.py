@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_class_weight
 
-from toolkit.config import RunConfig, load_config, parse_arguments, save_config
+from toolkit.arguments import load_config, parse_arguments
+from toolkit.config import RunConfig
+from toolkit.config_files import save_config
 from toolkit.errors import UserError
 from toolkit.loss_config import ClassificationLossConfig
 

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from toolkit.config import RunConfig, load_config, parse_arguments, save_config
+from toolkit.arguments import load_config, parse_arguments
+from toolkit.config import RunConfig
+from toolkit.config_files import save_config
 from toolkit.errors import UserError
 from toolkit.published import Published, published_result
 from toolkit.trackers import flat_config

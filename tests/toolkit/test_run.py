@@ -13,7 +13,8 @@ import pytest
 import torch
 
 import toolkit.run
-from toolkit.config import Invocation, RunConfig, TrainConfig, load_config
+from toolkit.arguments import load_config
+from toolkit.config import Invocation, RunConfig, TrainConfig
 from toolkit.errors import RecipeEnds, UserError
 from toolkit.run import Run, describe_run, start_run
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.config import read_yaml
+from toolkit.config_files import read_yaml
 from toolkit.errors import UserError
 from toolkit.task_scores.predictions import NotFinite, Predictions
 from toolkit.task_scores.tasks import TASKS

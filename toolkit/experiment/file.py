@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from toolkit.config import read_yaml
+from toolkit.config_files import read_yaml
 from toolkit.errors import UserError
 from toolkit.experiment.cells import Cell, Experiment
 from toolkit.experiment.keys import check_keys, check_seeds

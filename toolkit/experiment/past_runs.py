@@ -17,7 +17,8 @@ from typing import Any
 import yaml
 
 from toolkit.comparison.methods import NAMES
-from toolkit.config import RunConfig, read_yaml
+from toolkit.config import RunConfig
+from toolkit.config_files import read_yaml
 from toolkit.disk import write_whole
 from toolkit.environment import code_fingerprint
 from toolkit.errors import UserError

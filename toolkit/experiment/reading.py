@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from toolkit.config import check_values, parse_arguments
+from toolkit.arguments import parse_arguments
+from toolkit.config import check_values
 from toolkit.errors import UserError
 from toolkit.experiment.cells import Cell, CellRun
 from toolkit.experiment.keys import check_keys, check_seeds

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolkit.config import read_yaml
+from toolkit.config_files import read_yaml
 from toolkit.errors import UserError
 from toolkit.json_values import read_object, read_object_if_there
 from toolkit.sources import resolve_model

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.comparison.saved_run import load_summary
-from toolkit.config import read_yaml
+from toolkit.config_files import read_yaml
 from toolkit.errors import UserError
 from toolkit.recipe_files import find_recipe
 from toolkit.run_origin import recorded_environment

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from toolkit.config import load_config
+from toolkit.arguments import load_config
 from toolkit.environment import describe_environment
 from toolkit.environment_changes import CONTINUED, Change, environment_changes
 from toolkit.errors import UserError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.comparison.saved_run import load_summary
-from toolkit.config import read_yaml
+from toolkit.config_files import read_yaml
 from toolkit.json_values import read_object_if_there
 from toolkit.sharing.local_paths import without_paths, without_paths_in_command
 

@@ -19,7 +19,8 @@ RECIPE = '''
 import json, sys, time
 from dataclasses import dataclass
 from pathlib import Path
-from toolkit.config import RunConfig, save_config
+from toolkit.config import RunConfig
+from toolkit.config_files import save_config
 from toolkit.entry import run_recipe
 
 @dataclass

@@ -26,7 +26,8 @@ import json, shutil, sys
 from dataclasses import dataclass
 from pathlib import Path
 import torch
-from toolkit.config import RunConfig, save_config
+from toolkit.config import RunConfig
+from toolkit.config_files import save_config
 from toolkit.errors import UserError
 
 @dataclass

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from torch import nn
 from transformers import BertConfig, BertForSequenceClassification
 
-from toolkit.config import Invocation, RunConfig, TrainConfig, load_config
+from toolkit.arguments import load_config
+from toolkit.config import Invocation, RunConfig, TrainConfig
 from toolkit.errors import UserError
 from toolkit.evaluation import ClassificationMetric
 from toolkit.objectives import Batch, Classification

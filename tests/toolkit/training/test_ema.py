@@ -13,7 +13,8 @@ import pytest
 import torch
 from torch import nn
 
-from toolkit.config import Invocation, RunConfig, TrainConfig, check_values, load_config
+from toolkit.arguments import load_config
+from toolkit.config import Invocation, RunConfig, TrainConfig, check_values
 from toolkit.errors import UserError
 from toolkit.evaluation import ClassificationMetric
 from toolkit.objectives import Batch, Classification

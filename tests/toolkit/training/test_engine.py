@@ -25,7 +25,8 @@ from torch import nn
 
 import toolkit.training.interruption
 import toolkit.training.saving
-from toolkit.config import Invocation, RunConfig, TrainConfig, load_config
+from toolkit.arguments import load_config
+from toolkit.config import Invocation, RunConfig, TrainConfig
 from toolkit.errors import Interrupted, UserError
 from toolkit.evaluation import ClassificationMetric
 from toolkit.objectives import Batch, Classification, Objective

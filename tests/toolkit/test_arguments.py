@@ -14,15 +14,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolkit.config import (
-    Invocation,
-    RunConfig,
-    TrainConfig,
-    leaf_types,
-    load_config,
-    parse_arguments,
-    save_config,
-)
+from toolkit.arguments import load_config, parse_arguments
+from toolkit.config import Invocation, RunConfig, TrainConfig, leaf_types
+from toolkit.config_files import save_config
 from toolkit.data.config import TextDataConfig
 from toolkit.errors import UserError
 
