@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """No space, no more of it for this user, or a limit to the size of a file."""
+
+
+def free_space(folder: Path) -> int:
+    """Bytes free where a folder is, or would be made."""
+    existing = next(path for path in [folder, *folder.absolute().parents] if path.is_dir())
+    return shutil.disk_usage(existing).free
+
+
+def sha256_of(file: Path) -> str:
+    """Of its content, in hexadecimal digits."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def is_full(error: BaseException) -> bool:

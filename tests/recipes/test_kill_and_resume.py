@@ -9,8 +9,9 @@ import re
 import resource
 import shutil
 import signal
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,41 @@ def test_interrupted_by_ctrl_c_it_saves_the_step_and_can_be_resumed(
     assert_equal_runs(run, whole)
 
 
+@pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_interrupted_at_random_moments(
+    start_process: Start, tmp_path: Path, whole: Path, arguments: tuple[object, ...], times: int
+) -> None:
+    """Also before the first step, in evaluations and saves, and after the last step."""
+    generator = random.Random(times)
+    for number in range(times):
+        root = tmp_path / str(number)
+        root.mkdir()
+        run = root / RECIPE / "a"
+        process = start_process(
+            root / "log", RECIPE, *arguments, "--output-dir", root, "--run-id", "a"
+        )
+        if number > 0:  # the first one is still reading its data
+            while not (run / "config.yaml").exists() and process.is_alive():
+                time.sleep(0.002)
+            time.sleep(generator.random() * 2)
+        else:
+            while not (root / "log").exists():
+                time.sleep(0.002)
+            time.sleep(0.1)
+        os.kill(process.pid, signal.SIGINT)
+        process.join(60)
+        said = (root / "log").read_text(encoding="utf-8")
+        assert "Traceback" not in said, said
+        assert process.exitcode in (0, 130), said
+        assert (process.exitcode == 0) == (run / "summary.json").exists()
+        if not (run / "config.yaml").exists():  # nothing has begun
+            assert not (run / "checkpoints").exists()
+            continue
+        if process.exitcode == 130:
+            resume_to_the_end(start_process, root)
+        assert_equal_runs(run, whole)
+
+
 def test_a_full_disk_ends_the_run_and_costs_only_the_steps_since_the_last_checkpoint(
     start_process: Start, tmp_path: Path, whole: Path, arguments: tuple[object, ...]
 ) -> None:
@@ -191,12 +227,52 @@ def test_a_full_disk_ends_the_run_and_costs_only_the_steps_since_the_last_checkp
     problem = re.search(r"error: checkpoint step-(\d+) could not be saved in (\S+): (.*)", said)
     assert problem is not None, said
     assert "File too large (os error 27)" in problem[3]
-    assert re.search(r"It takes \d\.\d MB, and [\d,.]+ MB are free there", problem[3])
+    assert re.search(r"It takes \d\.\d MiB, and [\d,.]+ [GM]iB are free there", problem[3])
     run = tmp_path / RECIPE / "a"
     assert f"step-{int(problem[1]) - 2} is intact" in problem[3]
     assert not list((run / "checkpoints").glob(".*"))
     assert not (run / "checkpoints" / f"step-{problem[1]}").exists()
     assert_equal_runs(resume_to_the_end(start_process, tmp_path), whole)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 260 kB: there is room for the first checkpoints and not for more."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    options = ["-t", "tmpfs", "-o", "size=260k", "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(["mount", *options], capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no mount")
+    if done.returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_file_system_without_space(
+    start_process: Start,
+    tmp_path: Path,
+    small_disk: Path,
+    whole: Path,
+    arguments: tuple[object, ...],
+) -> None:
+    """What is checked before anything is written; and with room elsewhere the run goes on."""
+    full = ("--output-dir", small_disk, "--run-id", "a", "--train.wait-for-space", "0")
+    alone = start_process(tmp_path / "log", RECIPE, *arguments, *full)
+    alone.join(60)
+    said = (tmp_path / "log").read_text(encoding="utf-8")
+    assert alone.exitcode == 2, said
+    assert "Traceback" not in said
+    assert re.search(r"the disk is too full\. It takes 0\.\d MiB, and 0\.\d MiB are free", said)
+    run = small_disk / RECIPE / "a"
+    assert log_of(run)[-1]["step"] > 0
+    assert not list((run / "checkpoints").glob(".*"))
+    bigger = tmp_path / "bigger"
+    shutil.copytree(run, bigger / RECIPE / "a")  # what a person does who needs room
+    resume_to_the_end(start_process, bigger)
+    assert_equal_runs(bigger / RECIPE / "a", whole)
 
 
 def test_room_that_is_made_in_time_costs_nothing(

@@ -11,6 +11,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.flop_counter import FlopCounterMode
 
 import scratch_models
 from scratch_models.baselines.lstm.modeling import (
@@ -18,7 +19,7 @@ from scratch_models.baselines.lstm.modeling import (
     ScratchLSTMForSequenceClassification,
 )
 from toolkit.compute import FlopCounter, matmul_rate
-from toolkit.flop_formulas import cudnn_recurrent, cudnn_recurrent_backward
+from toolkit.flop_formulas import FORMULAS, cudnn_recurrent, cudnn_recurrent_backward
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 
@@ -342,3 +343,26 @@ def test_the_rate_of_products_is_that_of_a_large_one() -> None:
         seconds.append(time.perf_counter() - started)
     expected = 2 * 768**3 / min(seconds)
     assert 0.3 * expected < rate < 5 * expected
+
+
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+def test_the_quick_counter_counts_what_torchs_own_does(mode: Any) -> None:
+    """Also operations made of others, which reach it whole where no gradient is wanted."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv1d(3, 8, 3), nn.Flatten(), nn.Linear(8 * 8, 5), nn.LayerNorm(5))
+    attention = nn.MultiheadAttention(6, 2, batch_first=True)
+    inputs, texts = torch.randn(2, 3, 10), torch.randn(2, 7, 6)
+
+    def compute() -> None:
+        with mode():
+            loss = model(inputs).sum() + attention(texts, texts, texts)[0].sum()
+            loss = loss + torch.einsum("bij,bkj->bik", texts, texts @ texts.mT @ texts).sum()
+        if loss.requires_grad:
+            loss.backward()
+
+    with FlopCounter() as counter:
+        compute()
+    with FlopCounterMode(display=False, custom_mapping=FORMULAS) as theirs:
+        compute()
+    assert counter.flops == theirs.get_total_flops() > 0
+    assert dict(counter.flop_counts["Global"]) == dict(theirs.flop_counts["Global"])

@@ -164,7 +164,7 @@ def test_memory_and_disk(tmp_path: Path) -> None:
 
 def test_too_little_memory_or_disk_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forecast, "available_memory", lambda device: 1000)
-    monkeypatch.setattr(forecast, "free_disk", lambda folder: 1000)
+    monkeypatch.setattr(forecast, "free_space", lambda folder: 1000)
     found = facts(tmp_path, train=TrainConfig())
     assert found["memory"]["enough"] is False
     assert found["disk"]["enough"] is False

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
+from toolkit import units
 from toolkit.stats import Interval
 from toolkit.task_scores.measures import Measure, Unit
 
@@ -193,10 +194,8 @@ def capitalised(text: str) -> str:
 
 
 def size(bytes_: float | None) -> str:
-    """1234567890 -> "1.15 GiB", 52428800 -> "50 MiB"."""
-    if bytes_ is None:
-        return MISSING
-    return f"{bytes_ / 2**30:.2f} GiB" if bytes_ >= 2**30 else f"{bytes_ / 2**20:.0f} MiB"
+    """`toolkit.units.size`, where it is known."""
+    return MISSING if bytes_ is None else units.size(bytes_)
 
 
 def energy(joules: float | None) -> str:

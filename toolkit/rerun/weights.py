@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from toolkit.disk import sha256_of
 from toolkit.errors import UserError, first_line
 
 FOLDERS = ("model", "adapter")
@@ -34,7 +34,7 @@ def compare_weights(then: Path, now: Path) -> tuple[float | None, str | None] | 
         for file, when in zip(files, ("then", "now"), strict=True):
             if not file.is_file():
                 return None, f"there is no {name} {when}"
-        if _hash(files[0]) == _hash(files[1]):
+        if sha256_of(files[0]) == sha256_of(files[1]):
             continue
         difference, place = _compare_files(*files)
         if place is not None and difference is None:
@@ -50,11 +50,6 @@ def _files(run: Path) -> list[str]:
         for folder in FOLDERS
         for file in (run / folder).rglob("*.safetensors")
     ]
-
-
-def _hash(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _compare_files(then: Path, now: Path) -> tuple[float | None, str | None]:

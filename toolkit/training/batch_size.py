@@ -35,6 +35,7 @@ from toolkit.training.counted_step import remember
 from toolkit.training.freezing import set_training_mode
 from toolkit.training.out_of_memory import is_out_of_memory
 from toolkit.training.training_steps import plan_passes
+from toolkit.units import size
 
 MEASURED_ROWS = 4
 """On a CPU activations are measured of so many rows; what more rows need follows."""
@@ -159,8 +160,6 @@ class _Work:
         needed = self.memory.added_by_training + memory.taken_at_worst(
             activations, self.accelerator.device
         )
-        from toolkit.report.wording import size
-
         self.found = (
             f"{size(needed)} needed of {size(free)}: gradients and optimizer "
             f"{size(self.memory.added_by_training)}, activations {size(activations)} x "

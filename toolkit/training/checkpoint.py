@@ -6,7 +6,6 @@ hashes, and only then renamed to ``step-<n>``. Whatever else lies in the folder 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import random
@@ -21,9 +20,10 @@ import torch
 from accelerate import Accelerator
 
 from toolkit.console import notify
-from toolkit.disk import cannot_write, sync
+from toolkit.disk import cannot_write, free_space, sha256_of, sync
 from toolkit.errors import UserError, first_line
 from toolkit.processes import decided_by_main, first_problem
+from toolkit.units import size
 
 MANIFEST = "manifest.json"
 STATE = "trainer_state.json"
@@ -111,8 +111,7 @@ class CheckpointStore:
             if partial.exists():
                 shutil.rmtree(partial)
             partial.mkdir(parents=True)
-            # What was freed by then is free again at once on every file system but copies-on-write.
-            if shutil.disk_usage(folder).free < self.bytes_needed():
+            if free_space(folder) < self.bytes_needed():
                 shutil.rmtree(partial)
                 return f"the disk is too full. {self._room(folder)}"
         except OSError as error:
@@ -137,9 +136,9 @@ class CheckpointStore:
         return f"{first_line(error)}. {self._room(folder)}"
 
     def _room(self, folder: Path) -> str:
-        there = next(path for path in (folder, *folder.parents) if path.is_dir())
-        free = shutil.disk_usage(there).free
-        return f"It takes {_megabytes(self.bytes_needed())}, and {_megabytes(free)} are free there"
+        return (
+            f"It takes {size(self.bytes_needed())}, and {size(free_space(folder))} are free there"
+        )
 
     def newest(self) -> int | None:
         """Step of the newest complete checkpoint, None where there is none.
@@ -207,7 +206,7 @@ def find_damage(folder: Path) -> str | None:
             return f"{name} is missing"
         if (size := file.stat().st_size) != expected["bytes"]:
             return f"{name} has {size} bytes instead of {expected['bytes']}"
-        if _hash(file) != expected["sha256"]:
+        if sha256_of(file) != expected["sha256"]:
             return f"{name} was changed after it was saved (its hash differs)"
     return None
 
@@ -222,25 +221,16 @@ def _complete(partial: Path, final: Path, state: dict[str, Any]) -> None:
     sync(final.parent)
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"
-
-
 def _write_manifest(folder: Path) -> None:
     manifest = {}
     for file in sorted(p for p in folder.rglob("*") if p.is_file()):
         sync(file)
         name = file.relative_to(folder).as_posix()
-        manifest[name] = {"bytes": file.stat().st_size, "sha256": _hash(file)}
+        manifest[name] = {"bytes": file.stat().st_size, "sha256": sha256_of(file)}
     path = folder / MANIFEST
     path.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     sync(path)
     sync(folder)
-
-
-def _hash(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _random_file(accelerator: Accelerator) -> str:

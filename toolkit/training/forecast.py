@@ -12,6 +12,7 @@ from torch import nn
 
 from toolkit.batching import Collate, Rows, load_batches, padded_lengths_if_any, padded_sizes
 from toolkit.data_facts import describe_data
+from toolkit.disk import free_space
 from toolkit.dry_run import Facts
 from toolkit.environment import peak_memory_bytes, resident_memory_bytes
 from toolkit.evaluation import Compute
@@ -23,7 +24,6 @@ from toolkit.training.freezing import set_training_mode
 from toolkit.training.memory import (
     ModelMemory,
     available_memory,
-    free_disk,
     model_memory,
     taken_at_worst,
 )
@@ -177,7 +177,7 @@ def _memory(
 def _disk(run: Run[Any], memory: ModelMemory) -> dict[str, Any]:
     # The kept ones, the best one, and the next one while it is written.
     number = run.config.train.keep_checkpoints + 2
-    needed, free = number * memory.checkpoint, free_disk(run.directory)
+    needed, free = number * memory.checkpoint, free_space(run.directory)
     return {
         "checkpoint_bytes": memory.checkpoint,
         "checkpoints_at_once": number,

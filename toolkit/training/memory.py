@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,12 +87,6 @@ def taken_at_worst(activations: int, device: torch.device) -> int:
     if device.type != "cpu":
         return activations
     return int(ALLOCATOR_FACTOR * activations) + ALLOCATOR_ROOM
-
-
-def free_disk(folder: Path) -> int:
-    """Bytes free where a folder is, or would be made."""
-    existing = next(path for path in [folder, *folder.absolute().parents] if path.exists())
-    return shutil.disk_usage(existing).free
 
 
 def _left_in_groups(root: Path) -> list[int]:

@@ -131,7 +131,7 @@ def test_an_interrupted_save_leaves_the_previous_checkpoint_and_no_new_name(
     """The process ends between writing the files and giving them their name."""
     store, *_ = make_store()
     store.save(1, {"step": 1}, None)
-    for moment in ("_write_manifest", "_hash"):
+    for moment in ("_write_manifest", "sha256_of"):
         with monkeypatch.context() as broken:
 
             def stop(*args: Any) -> None:
@@ -193,7 +193,7 @@ def test_without_room_nothing_is_written(make_store: Any, monkeypatch: pytest.Mo
     assert store.bytes_needed() == (3 * 11 + 4) * 4 + 100_000
     free = SimpleNamespace(free=100_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: free)
-    with pytest.raises(SaveError, match=r"the disk is too full\. It takes 0\.1 MB, and 0\.1 MB"):
+    with pytest.raises(SaveError, match=r"the disk is too full\. It takes 0\.1 MiB, and 0\.1 MiB"):
         store.save(1, {}, None)
     assert os.listdir(store.folders[0]) == []
     free.free = 100_148

@@ -379,6 +379,36 @@ def test_accelerates_own_accumulation_setting_does_not_scale_the_gradient(
 
 
 @pytest.mark.usefixtures("fresh_accelerator")
+def test_gradients_are_clipped_once_a_step_after_they_are_unscaled() -> None:
+    """Four passes, gradients far above the limit; with the loss scale of fp16, and without."""
+    rows = token_rows(8)
+    train = TrainConfig(epochs=1, batch_size=1, accumulation_steps=4, learning_rate=1.0,
+                        warmup_ratio=0.0, max_grad_norm=0.01, schedule="constant")  # fmt: skip
+    reports, weights = [], []
+    for scaled in (False, True):
+        accelerator: Any = Accelerator(gradient_accumulation_plugin=GradientAccumulationPlugin(1))
+        if scaled:
+            accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**16)
+            accelerator.native_amp = True
+            accelerator.state._mixed_precision = "fp16"
+        model = Sequences(torch.float32)
+        optimizer = accelerator.prepare_optimizer(torch.optim.SGD(model.parameters(), lr=1.0))
+        training = make_training(
+            accelerator, model, rows, train, optimizer, SequenceTask(), collate_sequences
+        )
+        reports.append(run_steps(training))
+        weights.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+        accelerator.state._mixed_precision = "no"
+    for one, other in zip(*reports, strict=True):
+        assert one["grad_norm"] > 10 * 0.01  # before clipping
+        assert one["grad_norm"] == pytest.approx(other["grad_norm"], rel=1e-5)
+    start = torch.cat([p.detach().flatten() for p in Sequences(torch.float32).parameters()])
+    moved = [value - start for value in weights]
+    assert 0.015 < moved[0].norm() <= 2 * 0.01 + 1e-6  # two steps of norm 0.01
+    assert (moved[0] - moved[1]).norm() < 1e-4 * moved[0].norm()
+
+
+@pytest.mark.usefixtures("fresh_accelerator")
 def test_pretraining_on_a_real_bert_is_independent_of_the_split() -> None:
     """Two losses with counts of their own: masked tokens (some rows have none) and pairs."""
     torch.manual_seed(0)

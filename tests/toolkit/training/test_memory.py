@@ -10,7 +10,7 @@ from torch import nn
 
 from toolkit.config import TrainConfig
 from toolkit.training import memory
-from toolkit.training.memory import available_memory, free_disk, model_memory
+from toolkit.training.memory import available_memory, model_memory
 from toolkit.training.optimizers import build_optimizer
 
 MIB = 2**20
@@ -79,9 +79,3 @@ def test_the_limits_of_control_groups(tmp_path: Path) -> None:
 
 def test_no_control_groups(tmp_path: Path) -> None:
     assert memory._left_in_groups(tmp_path) == []
-
-
-def test_free_disk_of_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
-    free, here = free_disk(tmp_path / "a/b/c"), free_disk(tmp_path)
-    assert free == pytest.approx(here, rel=0.05)
-    assert free > 0
