@@ -99,5 +99,5 @@ class Interruption:
 
 _SAID = (
     b"\nfinishing this step (and an evaluation that has begun), then saving. "
-    b"Ctrl-C again stops at once.\n"
+    b"Ctrl-C again, after a second, stops at once.\n"
 )

@@ -35,7 +35,7 @@ def test_the_first_is_noted_and_told(capfd: pytest.CaptureFixture[str]) -> None:
         assert asked.signal == signal.SIGINT
     said = capfd.readouterr().err
     assert said.count("finishing this step") == 1
-    assert "Ctrl-C again stops at once" in said
+    assert "Ctrl-C again, after a second, stops at once" in said
 
 
 def test_what_a_launcher_passes_on_is_the_same_one(
