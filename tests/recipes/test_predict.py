@@ -200,7 +200,7 @@ def check_image_files(
     table.write_text("image,n\npictures/deep/2.bmp,1\n,2\nbad.bmp,3\nnone.bmp,4\n", "utf-8")
     again = [*command[:3], str(table), *command[4:], "--overwrite"]
     assert status_of(*again) == 2
-    assert status_of(*again, "--skip-bad-images") == 0
+    assert status_of(*again, "--skip-damaged") == 0
     made = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
     assert made[0]["prediction"] == answers[2]["prediction"]
     assert [row["prediction"] for row in made[1:]] == [None] * 3

@@ -133,7 +133,7 @@ def _configure_writing(group: Any) -> None:
         help="answer questions above this margin alone (default: the run's)",
     )
     group.add_argument(
-        "--skip-bad-images",
+        "--skip-damaged",
         action="store_true",
         help="leave files that are no images without a prediction",
     )

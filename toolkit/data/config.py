@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.data.split_config import SplitConfig
 from toolkit.errors import UserError
 
 if TYPE_CHECKING:
@@ -10,16 +11,13 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class TextDataConfig:
+class TextDataConfig(SplitConfig):
     """Labelled texts in three splits."""
 
     dataset: str = "demo:reviews"
     """Hub name, file (csv, tsv, json, jsonl, parquet), folder of splits, or demo:reviews."""
     hub_config: str | None = None
     """Configuration of a data set on the Hub that has several."""
-    encoding: str | None = None
-    """Encoding of text files, such as big5; null: told from the bytes (UTF-8, UTF-16 with its mark,
-    GB18030)."""
     text_column: str | None = None
     """Column with the text; null: found by its name."""
     pair_column: str | None = None
@@ -31,17 +29,6 @@ class TextDataConfig:
     """File with the validation rows; null: the data set's own, or a share of the training rows."""
     test_file: str | None = None
     """File with the test rows; null: the data set's own, or a share of the training rows."""
-    train_size: int | None = None
-    """Train on so many rows only; a smaller number is part of a larger one."""
-    validation_size: int | None = None
-    """Validation rows to use; null: all, or a tenth where they are split off."""
-    test_size: int | None = None
-    """Test rows to use; null: all, or a tenth where they are split off."""
-    split_seed: int = 0
-    """Seed of splits that are made; apart from --seed, so that all runs test on the same rows."""
-    keep_leaks: bool = False
-    """Keep training rows whose text (or pair) also stands in validation or test; they are removed
-    if not."""
 
     def load_data(self) -> "TextClassificationData":
         """Read, check and split the data.

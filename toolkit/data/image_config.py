@@ -3,20 +3,19 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.data.split_config import SplitConfig
+
 if TYPE_CHECKING:
     from toolkit.data.images import ImageData
 
 
 @dataclass
-class ImageDataConfig:
+class ImageDataConfig(SplitConfig):
     """Labelled images in three splits."""
 
     dataset: str = "demo:digits"
     """Folder with one folder per class (also below train, validation, test), table of images or of
     their paths (csv, json, parquet, ...), folder of such tables, Hub name, or demo:digits."""
-    encoding: str | None = None
-    """Encoding of text files, such as big5; null: told from the bytes (UTF-8, UTF-16 with its mark,
-    GB18030)."""
     image_column: str | None = None
     """Column of a table with the images or their paths; null: found by its name."""
     label_column: str | None = None
@@ -25,17 +24,7 @@ class ImageDataConfig:
     """Height and width in pixels that images of different sizes are brought to when they are read;
     null: the model's size, else all images must have the same. Images of one smaller size keep it
     in store and are enlarged for the model."""
-    train_size: int | None = None
-    """Train on so many images only; a smaller number is part of a larger one."""
-    validation_size: int | None = None
-    """Validation images to use; null: all, or a tenth where they are split off."""
-    test_size: int | None = None
-    """Test images to use; null: all, or a tenth where they are split off."""
-    split_seed: int = 0
-    """Seed of splits that are made; apart from --seed, so that all runs test on the same images."""
-    keep_leaks: bool = False
-    """Keep training images that are also in validation or test; they are removed if not."""
-    skip_bad_images: bool = False
+    skip_damaged: bool = False
     """Go on without the files that cannot be read as images."""
 
     def load_data(self, model_size: tuple[int, int] | None = None) -> "ImageData":
@@ -62,5 +51,5 @@ class ImageDataConfig:
                 test_size=self.test_size,
                 split_seed=self.split_seed,
                 keep_leaks=self.keep_leaks,
-                skip_bad_images=self.skip_bad_images,
+                skip_damaged=self.skip_damaged,
             )

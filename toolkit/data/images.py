@@ -82,7 +82,7 @@ def load_images(
     test_size: int | None = None,
     split_seed: int = 0,
     keep_leaks: bool = False,
-    skip_bad_images: bool = False,
+    skip_damaged: bool = False,
 ) -> ImageData:
     """Read `dataset`, decode it, check it, and split it.
 
@@ -96,7 +96,7 @@ def load_images(
             made from its training images, a tenth each by default.
         split_seed: seed of the splits and of the stratified order.
         keep_leaks: keep training images whose file is also in validation or test.
-        skip_bad_images: leave out files that cannot be read as images.
+        skip_damaged: leave out files that cannot be read as images.
 
     The label order is decided by the training images (or by the data set where it names its
     classes).
@@ -116,7 +116,7 @@ def load_images(
 
     store = decode_once(contents, hashes, size)
     _say_changes(store.changes)
-    bad = _leave_out_bad(splits, store.bad, places, skip_bad_images)
+    bad = _leave_out_bad(splits, store.bad, places, skip_damaged)
     repeated = repetitions(splits["train"])["exact"]
     overlap = _remove_leaks(splits, keep_leaks)
     made = missing_splits(splits)
@@ -185,7 +185,7 @@ def _leave_out_bad(
     if bad and not skip:
         raise UserError(
             f"{len(bad)} of {len(places)} files cannot be read as images:\n{text}\n"
-            "Mend or remove them, or go on without them: --skip-bad-images."
+            "Mend or remove them, or go on without them: --skip-damaged."
         )
     if bad:
         notify(f"warning: left out, as they cannot be read as images:\n{text}")

@@ -3,20 +3,19 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from toolkit.data.split_config import SplitConfig
+
 if TYPE_CHECKING:
     from toolkit.data.tagging import TaggingData
 
 
 @dataclass
-class TaggingDataConfig:
+class TaggingDataConfig(SplitConfig):
     """Tagged sentences in three splits."""
 
     dataset: str = "demo:entities"
     """demo:entities, CoNLL file (token and tag a line, empty line between sentences), table (json,
     jsonl, parquet) with lists of tokens and tags, folder of splits, or Hub name."""
-    encoding: str | None = None
-    """Encoding of text files, such as big5; null: told from the bytes (UTF-8, UTF-16 with its mark,
-    GB18030)."""
     tokens_column: str | None = None
     """Column of a table with the tokens; null: found by its name."""
     tags_column: str | None = None
@@ -28,16 +27,6 @@ class TaggingDataConfig:
     ones."""
     test_file: str | None = None
     """File with the test sentences; null: the data set's own, or a share of the training ones."""
-    train_size: int | None = None
-    """Train on so many sentences only; a smaller number is part of a larger one."""
-    validation_size: int | None = None
-    """Validation sentences to use; null: all, or a tenth where they are split off."""
-    test_size: int | None = None
-    """Test sentences to use; null: all, or a tenth where they are split off."""
-    split_seed: int = 0
-    """Seed of splits that are made; apart from --seed, so that all runs test on the same ones."""
-    keep_leaks: bool = False
-    """Keep training sentences that also stand in validation or test; they are removed if not."""
 
     def load_data(self) -> "TaggingData":
         """Read, check and split the sentences.
@@ -56,11 +45,7 @@ class TaggingDataConfig:
                 scheme=self.scheme,
                 validation_file=self.validation_file,
                 test_file=self.test_file,
-                sizes={
-                    "train": self.train_size,
-                    "validation": self.validation_size,
-                    "test": self.test_size,
-                },
+                sizes=self.sizes,
                 split_seed=self.split_seed,
                 keep_leaks=self.keep_leaks,
             )

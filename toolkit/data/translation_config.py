@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from toolkit.data.split_config import SplitConfig
+
 if TYPE_CHECKING:
     from toolkit.data.translation import TranslationData
 
 
 @dataclass
-class TranslationDataConfig:
+class TranslationDataConfig(SplitConfig):
     """Texts in two languages, in three splits."""
 
     dataset: str = "demo:dates"
@@ -32,25 +34,12 @@ class TranslationDataConfig:
     """Likewise to test with; null: a share of the training pairs."""
     test_target_file: str | None = None
     """Their translations."""
-    encoding: str | None = None
-    """Encoding of text files, such as big5; null: told from the bytes (UTF-8, UTF-16 with its mark,
-    GB18030)."""
     source_column: str | None = None
     """Column of a table; null: found by its name. A number where the first line is no header."""
     target_column: str | None = None
     """Likewise for the translations."""
     test_name: str | None = None
     """Which test files of a folder that has several, such as test_2016_flickr."""
-    train_size: int | None = None
-    """Train on so many pairs only; a smaller number is part of a larger one."""
-    validation_size: int | None = None
-    """Validation pairs to use; null: all, or a tenth where they are split off."""
-    test_size: int | None = None
-    """Test pairs to use; null: all, or a tenth where they are split off."""
-    split_seed: int = 0
-    """Seed of splits that are made; apart from --seed, so that all runs test on the same pairs."""
-    keep_leaks: bool = False
-    """Keep training pairs whose source text also stands in validation or test."""
 
     def load_data(self) -> "TranslationData":
         """Read, check and split the pairs.
@@ -85,11 +74,7 @@ class TranslationDataConfig:
             source,
             name,
             (self.source, self.target),
-            sizes={
-                "train": self.train_size,
-                "validation": self.validation_size,
-                "test": self.test_size,
-            },
+            sizes=self.sizes,
             split_seed=self.split_seed,
             keep_leaks=self.keep_leaks,
         )

@@ -117,7 +117,7 @@ def open_image_classifier(source: Source, options: Options) -> ImageClassifier:
     else:
         compute, labels = probabilities_of(model.config), names_of_labels(model.config)
     return ImageClassifier(
-        model, preprocessing, compute, labels, options.batch_size, options.skip_bad_images
+        model, preprocessing, compute, labels, options.batch_size, options.skip_damaged
     )
 
 
@@ -132,5 +132,5 @@ def _refuse_bad(rows: Sequence[Any], read: Sequence[Tensor | str], start: int) -
         raise BadRowsError(
             "of the images cannot be read",
             bad,
-            "Mend or remove them, or leave them without a prediction: --skip-bad-images.",
+            "Mend or remove them, or leave them without a prediction: --skip-damaged.",
         )

@@ -41,7 +41,7 @@ _TASKS = {
     "top_p": (GENERATION,),
     "seed": (GENERATION,),
     "no_answer_threshold": (QUESTIONS,),
-    "skip_bad_images": (IMAGE,),
+    "skip_damaged": (IMAGE,),
 }
 """Tasks of the options that not all tasks have."""
 

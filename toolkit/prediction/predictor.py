@@ -82,7 +82,7 @@ class Options:
     """Of what a language model draws."""
     no_answer_threshold: float | None = None
     """Margin over giving no answer from which on a question is answered."""
-    skip_bad_images: bool = False
+    skip_damaged: bool = False
     """Leave files that are no images without a prediction."""
 
 

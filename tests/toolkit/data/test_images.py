@@ -175,11 +175,11 @@ def test_damaged_files_are_listed_by_path(damaged: Path) -> None:
     assert "3 of 23 files" in message
     for name in ("cat/truncated.jpg", "dog/empty.png", "dog/page.jpg"):
         assert str(damaged / name) in message
-    assert "--skip-bad-images" in message
+    assert "--skip-damaged" in message
 
 
 def test_damaged_files_can_be_left_out(damaged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = load_images(str(damaged), size=(4, 6), skip_bad_images=True)
+    data = load_images(str(damaged), size=(4, 6), skip_damaged=True)
     assert sum(data.summary["sizes"].values()) == 20
     assert data.summary["dropped"]["not_readable"] == {"train": 3}
     assert "truncated.jpg" in capsys.readouterr().err

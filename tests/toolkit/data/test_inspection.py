@@ -248,7 +248,7 @@ def test_damaged_images_are_named_and_junk_is_no_image(
     refused = describe(read(str(photos), {}, None, None))
     assert "1 of 13 files cannot be read as images" in refused["refused"]
     assert "page.jpg" in refused["refused"]
-    facts = describe(read(str(photos), {"skip_bad_images": True}, None, None))
+    facts = describe(read(str(photos), {"skip_damaged": True}, None, None))
     for found in (refused, facts):
         assert found["files_not_read"] == {"count": 1, "first": ["cat/Thumbs.db"]}
         assert found["images"]["modes"] == {"RGB": 10, "L": 2}

@@ -16,7 +16,7 @@ GIVEN: dict[str, Any] = {
     "implementation": "hf", "device": "cpu", "batch_size": 3, "batch_tokens": 99, "max_length": 9,
     "max_new_tokens": 9, "beams": 2, "prefix": "x", "source_language": "en",
     "target_language": "zh", "temperature": 0.5, "top_p": 0.5, "seed": 1,
-    "no_answer_threshold": 0.5, "skip_bad_images": True,
+    "no_answer_threshold": 0.5, "skip_damaged": True,
 }  # fmt: skip
 ALL = {"implementation", "device", "batch_size"}
 READ = ALL | {"batch_tokens", "max_length"}
@@ -25,7 +25,7 @@ USED = {
     TEXT: READ,
     TAGS: READ,
     QUESTIONS: READ | {"no_answer_threshold"},
-    IMAGE: ALL | {"skip_bad_images"},
+    IMAGE: ALL | {"skip_damaged"},
     TRANSLATION: READ | WRITTEN,
     GENERATION: ALL | {"batch_tokens", "max_new_tokens", "temperature"},
 }
