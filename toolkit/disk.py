@@ -66,6 +66,25 @@ def write_whole(path: Path, text: str) -> None:
     partial.rename(path)
 
 
+def append_whole(path: Path, text: str) -> None:
+    """Append to a file; after an error it is as long as it was.
+
+    Raises:
+        OSError: nothing can be written there.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        length, left = os.fstat(descriptor).st_size, text.encode()
+        try:
+            while left:
+                left = left[os.write(descriptor, left) :]
+        except OSError:
+            os.ftruncate(descriptor, length)
+            raise
+    finally:
+        os.close(descriptor)
+
+
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """Gives another name to write a file under, and the file its own name once that is done.

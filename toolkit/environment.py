@@ -69,8 +69,14 @@ def command_line() -> str:
 
 
 def resume_command(run: Path) -> str:
-    """The command that goes on with a run that this process has started."""
-    return shlex.join([*_launched(), "--resume", str(run)])
+    """The command that goes on with a run that this process has started.
+
+    What else the launcher was told (a file, machines) is not known here.
+    """
+    command = shlex.join([*_launched(), "--resume", str(run)])
+    connected = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    on_cpu = connected and os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("true", "1")
+    return f"ACCELERATE_USE_CPU=true {command}" if on_cpu else command
 
 
 def _launched() -> list[str]:
@@ -79,7 +85,10 @@ def _launched() -> list[str]:
     script = sys.argv[0] if script.startswith("..") else script
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     if "ACCELERATE_MIXED_PRECISION" in os.environ:
-        return ["accelerate", "launch", script]
+        precision = os.environ["ACCELERATE_MIXED_PRECISION"]
+        options = [] if processes == 1 else ["--num_processes", str(processes)]
+        options += [] if precision == "no" else ["--mixed_precision", precision]
+        return ["accelerate", "launch", *options, script]
     if processes > 1:
         return ["torchrun", "--nproc_per_node", str(processes), script]
     return ["python", script]

@@ -20,7 +20,7 @@ _NAMES = {
 CONTINUED = "continued_with"
 """Where environment.json lists what was otherwise when the run was resumed, time by time."""
 # Nothing of these enters a computation.
-_NO_CAUSE = ("recipe", "command", CONTINUED)
+_NO_CAUSE = ("recipe", "command", "uid", CONTINUED)
 
 
 @dataclass(frozen=True)

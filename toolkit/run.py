@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import time
+import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic
@@ -22,7 +23,7 @@ from toolkit.config import ConfigT, Invocation
 from toolkit.config_files import save_config
 from toolkit.console import notify
 from toolkit.data_record import DATA, TRAINING_ROWS, check_same_data, check_same_rows
-from toolkit.disk import write_whole
+from toolkit.disk import append_whole, is_full, write_whole
 from toolkit.dry_run import end_dry_run
 from toolkit.environment import (
     command_line,
@@ -55,13 +56,16 @@ class Run(Generic[ConfigT]):
     tracker: Tracker
     given: frozenset[str] = frozenset()  # settings of the command line itself
     data: dict[str, Any] | None = None  # what data.json says when training begins
+    uid: str | None = None  # no other run has it; from `begin` on
+    unwritten: list[str] = field(default_factory=list)  # of the log, while the disk is full
 
     @property
     def checkpoint_folders(self) -> list[Path]:
         """Where its checkpoints lie: in its directory, or where that cannot be written."""
-        folders = [self.directory / "checkpoints"]
-        if (other := self.config.train.fallback_dir) is not None:
-            folders.append(Path(other) / self.recipe / self.directory.name / "checkpoints")
+        folders, other = [self.directory / "checkpoints"], self.config.train.fallback_dir
+        if other is not None and self.uid is not None:  # other runs may have the same name
+            name = f"{self.directory.name}-{self.uid}"
+            folders.append(Path(other) / self.recipe / name / "checkpoints")
         return folders
 
     def record_data(self, data: dict[str, Any]) -> None:
@@ -91,6 +95,7 @@ class Run(Generic[ConfigT]):
         """
         if self.resumed:
             check_same_rows(self.directory, training_rows)
+            self.uid = recorded_environment(self.directory).get("uid")
             self.tracker.start(self.recipe, self.directory, self.config, resumed=True)
             return
         if self.config.dry_run:  # of a recipe that trains without the engine
@@ -103,6 +108,9 @@ class Run(Generic[ConfigT]):
         self.directory = _new_directory(
             self.directory, self.accelerator, count_up=self.config.run_id is None
         )
+        self.uid = decided_by_main(self.accelerator, uuid.uuid4().hex[:12])
+        if (other := self.config.train.fallback_dir) is not None:  # wherever it is resumed from
+            self.config.train.fallback_dir = str(Path(other).expanduser().absolute())
         try:
             self.tracker.start(self.recipe, self.directory, self.config, resumed=False)
         except UserError:  # the same command must be possible again
@@ -111,7 +119,7 @@ class Run(Generic[ConfigT]):
                 shutil.rmtree(self.directory, ignore_errors=True)
             raise
         if self.accelerator.is_main_process:
-            started = {"recipe": self.recipe, "command": command_line()}
+            started = {"recipe": self.recipe, "command": command_line(), "uid": self.uid}
             processes = {"accelerate": describe_processes(self.accelerator)}
             self.write_json("environment.json", describe_environment() | processes | started)
             if self.data is not None:
@@ -125,14 +133,33 @@ class Run(Generic[ConfigT]):
     def log(self, event: dict[str, Any], tracked_as: int | None = None) -> None:
         """Append one line to ``metrics.jsonl`` and tell the tracker (main process only).
 
+        Where the disk is full the line is kept in ``unwritten``, and written with a later one.
+
         Args:
             tracked_as: step for the tracker, where several lines have one step.
         """
         if self.accelerator.is_main_process:
             line = json.dumps(without_nan(event), ensure_ascii=False, allow_nan=False)
-            with (self.directory / METRICS).open("a", encoding="utf-8") as stream:
-                stream.write(line + "\n")
+            self.unwritten.append(line + "\n")
+            self.write_log()
             self.tracker.log(event, event["step"] if tracked_as is None else tracked_as)
+
+    def write_log(self) -> None:
+        """Write what of the log is not written yet, if there is room (main process only)."""
+        if not self.accelerator.is_main_process or not self.unwritten:
+            return
+        try:
+            append_whole(self.directory / METRICS, "".join(self.unwritten))
+        except OSError as error:
+            if not is_full(error):
+                raise
+            if len(self.unwritten) == 1:
+                notify(
+                    f"warning: {self.directory / METRICS}: {error.strerror}. Training goes on; its "
+                    "log is written when there is room"
+                )
+            return
+        self.unwritten.clear()
 
     def complete(self, summary: dict[str, Any]) -> None:
         """Write the summary, which makes the run complete, and clear its checkpoints away.
@@ -140,6 +167,9 @@ class Run(Generic[ConfigT]):
         Everything else must be written before: a run with a summary is not resumed.
         """
         self.accelerator.wait_for_everyone()
+        if self.unwritten:  # there was no room until now
+            append_whole(self.directory / METRICS, "".join(self.unwritten))
+            self.unwritten.clear()
         self.write_json("summary.json", summary)
         if self.accelerator.is_main_process:
             for folder in self.checkpoint_folders:
@@ -155,11 +185,20 @@ class Run(Generic[ConfigT]):
         """Drop logged lines beyond ``step``: the resumed run will log them again."""
         path = self.directory / METRICS
         if self.accelerator.is_main_process and path.exists():
-            lines = path.read_text(encoding="utf-8").splitlines()
-            kept = [line for line in lines if _step_of(line) <= step]
-            write_whole(path, "".join(line + "\n" for line in kept))
+            logged = path.read_text(encoding="utf-8")
+            kept = "".join(f"{x}\n" for x in logged.splitlines() if _step_of(x) <= step)
+            if kept != logged:
+                write_whole(path, kept)
         if self.resumed:
             self.tracker.forget_after(step)
+
+    def recall_log(self, lines: list[str]) -> None:
+        """Write lines of a checkpoint that the disk had no room for, where it still lacks them."""
+        if self.accelerator.is_main_process and lines:
+            path = self.directory / METRICS
+            there = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+            self.unwritten = [line for line in lines if line.rstrip("\n") not in there]
+            self.write_log()
 
     def write_json(self, name: str, content: Any) -> None:
         """Write ``<run directory>/<name>`` whole or not at all (main process only)."""
@@ -179,9 +218,8 @@ def start_run(invocation: Invocation[ConfigT], recipe: str) -> Run[ConfigT]:
 
     Raises:
         UserError: what `toolkit.accelerating.start_accelerator` refuses, the run directory exists
-            already, the run to resume is complete, another recipe's or still being
-            written, the tracker's package or
-            account is missing, or the model could not be pushed in the end.
+            already, the run to resume is complete, another recipe's or still being written, the
+            tracker's package or account is missing, or the model could not be pushed in the end.
     """
     config = invocation.config
     require_package(config.tracker)
@@ -328,6 +366,11 @@ def _make_exclusively(directory: Path, count_up: bool) -> Path:
 
 
 def _exists_already(directory: Path) -> str:
+    if not (directory / "config.yaml").exists():
+        return (
+            f"{directory} exists already, and holds no run: nothing was trained in it, or not yet. "
+            "Remove it, or choose another --run-id."
+        )
     return (
         f"{directory} exists already. Continue it with --resume {directory}, or choose another "
         "--run-id."

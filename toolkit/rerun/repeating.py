@@ -132,6 +132,9 @@ def _arguments(run: RecordedRun, folder: Path) -> list[str]:
     for setting in ("push_to_hub", "tracker"):
         if run.config.get(setting) is not None:
             arguments += [f"--{setting}", "null"]
+    if (run.config.get("train") or {}).get("auto_batch_size"):
+        # What it chose is recorded; with other memory it would choose otherwise.
+        arguments += ["--train.auto_batch_size", "false"]
     asked = (run.config.get("train") or {}).get("mixed_precision")
     if asked is None and (run.precision != "no" or torch.cuda.is_available()):
         # The launcher decided it, and may decide otherwise today.

@@ -74,7 +74,7 @@ def average_if_better(
         average was taken. None where nothing was averaged.
     """
     store = CheckpointStore(run.checkpoint_folders, run.accelerator)
-    steps = store.steps()[-count:] if count else []
+    steps = store.scheduled()[-count:] if count else []
     if len(steps) < 2:
         if count:
             notify(f"nothing to average: training left {len(steps)} checkpoint.")

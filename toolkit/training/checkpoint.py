@@ -11,13 +11,14 @@ import logging
 import random
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from accelerate import Accelerator
+from torch.utils._pytree import tree_leaves
 
 from toolkit.console import notify
 from toolkit.disk import cannot_write, free_space, sha256_of, sync
@@ -74,7 +75,7 @@ class CheckpointStore:
         if self.accelerator.is_main_process:
             for problem in problems:
                 notify(f"warning: {problem}; saved in {folder} instead")
-            self._clear_old(protected={step, best_step})
+            self._clear_old({step, best_step}, folder / f"step-{step}")
         self.accelerator.wait_for_everyone()
 
     def _save_in(self, folder: Path, step: int, state: dict[str, Any]) -> str | None:
@@ -124,9 +125,10 @@ class CheckpointStore:
         # state_dict() of a sharded model would gather it. parameters() has tied weights once.
         tensors = [value for model in accelerator._models for value in model.parameters()]
         tensors += [value for model in accelerator._models for value in model.buffers()]
-        states = [values for o in accelerator._optimizers for values in o.state.values()]
+        states: list[Any] = [o.state for o in accelerator._optimizers]
         states += [extra.state_dict() for extra in accelerator._custom_objects]
-        tensors += [v for values in states for v in values.values() if isinstance(v, torch.Tensor)]
+        leaves = tree_leaves([_plain(state) for state in states])
+        tensors += [value for value in leaves if isinstance(value, torch.Tensor)]
         return sum(value.numel() * value.element_size() for value in tensors) + OVERHEAD
 
     def _reason(self, error: Exception, folder: Path) -> str:
@@ -175,11 +177,44 @@ class CheckpointStore:
         paths = [folder / f"step-{step}" for folder in self.folders]
         return next((path for path in paths if path.is_dir()), paths[0])
 
-    def _clear_old(self, protected: set[int | None]) -> None:
-        kept = set(self.steps()[-self.keep :]) | protected
-        for step in self.steps():
-            if step not in kept:
-                shutil.rmtree(self.path(step))
+    def scheduled(self) -> list[int]:
+        """Steps of the checkpoints that were due, complete, in numerical order.
+
+        One that was made because the run was interrupted is not: a run that was left alone does not
+        have it.
+        """
+        return [
+            step
+            for step in self.steps()
+            if find_damage(self.path(step)) is None and self._marked_scheduled(step)
+        ]
+
+    def _clear_old(self, protected: set[int | None], new: Path) -> None:
+        """Remove all but the newest and the protected ones, and what killed saves have left.
+
+        Args:
+            new: the checkpoint that is complete now; one of the same step elsewhere is another.
+        """
+        numbers = {step: self._marked_scheduled(step) for step in self.steps()}
+        kept = {*[step for step, due in numbers.items() if due][-self.keep :], *protected}
+        for folder in self.folders:
+            for path in folder.iterdir() if folder.is_dir() else ():
+                name = re.fullmatch(r"step-(\d+)|\.step-\d+\.partial", path.name)
+                if name is None or path == new:
+                    continue
+                step = int(name[1]) if name[1] else None
+                if step is None or step not in kept or path.name == new.name:
+                    try:
+                        shutil.rmtree(path)
+                    except OSError as error:
+                        notify(f"warning: {path} could not be removed: {error.strerror}")
+
+    def _marked_scheduled(self, step: int) -> bool:
+        """Whether it was due, as far as it says so."""
+        try:
+            return bool(self.state(step).get("scheduled", True))
+        except (OSError, ValueError, AttributeError):
+            return True
 
     def problem(self, step: int) -> str | None:
         """What is wrong with a checkpoint, or None; the same answer on every process."""
@@ -198,17 +233,30 @@ def find_damage(folder: Path) -> str | None:
         return "it does not exist"
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        expected = {name: (entry["bytes"], entry["sha256"]) for name, entry in manifest.items()}
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
         return f"{MANIFEST} is missing or unreadable (killed while it was saved?)"
-    for name, expected in manifest.items():
+    if STATE not in expected:
+        return f"{MANIFEST} does not list {STATE}"
+    for name, (bytes_, sha256) in expected.items():
         file = folder / name
-        if not file.is_file():
-            return f"{name} is missing"
-        if (size := file.stat().st_size) != expected["bytes"]:
-            return f"{name} has {size} bytes instead of {expected['bytes']}"
-        if sha256_of(file) != expected["sha256"]:
-            return f"{name} was changed after it was saved (its hash differs)"
+        try:
+            if not file.is_file():
+                return f"{name} is missing"
+            if (found := file.stat().st_size) != bytes_:
+                return f"{name} has {found} bytes instead of {bytes_}"
+            if sha256_of(file) != sha256:
+                return f"{name} was changed after it was saved (its hash differs)"
+        except OSError as error:
+            return f"{name} cannot be read: {error.strerror}"
     return None
+
+
+def _plain(state: Any) -> Any:
+    """Without the kinds of dictionaries that torch takes for leaves."""
+    if isinstance(state, Mapping):
+        return [_plain(value) for value in state.values()]
+    return state
 
 
 def _complete(partial: Path, final: Path, state: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -63,11 +64,17 @@ class Interruption:
         if alone:
             self._taken.append(signal.SIGTERM)
         self._at = 0.0
+        self._launcher = _accelerate_launch()
         self._before: dict[signal.Signals, Any] = {}
 
     @property
     def requested(self) -> bool:
-        """This process was asked to end."""
+        """This process was asked to end, or `accelerate launch`, which has started it, has ended.
+
+        That dies of a signal and passes none on; its processes would train on with nobody there.
+        """
+        if self.signal is None and self._launcher is not None and os.getppid() != self._launcher:
+            self.signal = signal.SIGTERM
         return self.signal is not None
 
     def __enter__(self) -> Interruption:
@@ -95,6 +102,16 @@ class Interruption:
                 os.write(2, _SAID)
         elif now - self._at > SAME_SIGNAL:
             raise KeyboardInterrupt
+
+
+def _accelerate_launch() -> int | None:
+    """The process that has started this one, if it is accelerate's launcher (Linux)."""
+    parent = os.getppid()
+    try:
+        words = Path(f"/proc/{parent}/cmdline").read_bytes()
+    except OSError:
+        return None
+    return parent if b"accelerate" in words and b"launch" in words else None
 
 
 _SAID = (

@@ -9,8 +9,10 @@ from accelerate.utils import DistributedType
 
 from toolkit.clock import Clock
 from toolkit.console import notify
+from toolkit.environment import describe_processes
 from toolkit.errors import UserError
 from toolkit.run import Run
+from toolkit.run_origin import recorded_environment
 from toolkit.training.checkpoint import CheckpointStore
 from toolkit.training.train_state import TrainState
 
@@ -26,7 +28,8 @@ def resume(run: Run[Any], store: CheckpointStore, clock: Clock) -> TrainState:
     """Load the newest complete checkpoint, if there is one, and drop what was logged after it.
 
     Raises:
-        UserError: the run was started with another number of processes.
+        UserError: the run was started with another number of processes, in another precision, or
+            with weights divided otherwise.
     """
     accelerator = run.accelerator
     newest, processes = store.newest(), accelerator.num_processes
@@ -39,6 +42,7 @@ def resume(run: Run[Any], store: CheckpointStore, clock: Clock) -> TrainState:
             f"--resume {run.directory}: it was started with {state.processes} processes, now there "
             f"are {processes}. Resume with {state.processes}."
         )
+    _check_launcher(run)
     if newest is not None:
         store.restore(newest)
     if state.energy_source != clock.source:  # joules of other things cannot be added up
@@ -46,8 +50,26 @@ def resume(run: Run[Any], store: CheckpointStore, clock: Clock) -> TrainState:
     if state.best_step not in (None, state.step):
         _forget_damaged_best(store, state)
     run.forget_after(state.step)
+    run.recall_log(state.unwritten)
+    state.unwritten = []
     notify(f"resuming {run.directory} after step {state.step}")
     return state
+
+
+def _check_launcher(run: Run[Any]) -> None:
+    """What the launcher decides must be as it was, or it is another training."""
+    then = recorded_environment(run.directory).get("accelerate", {})
+    now = describe_processes(run.accelerator)
+    for name, words in (
+        ("mixed_precision", "computed in {} (mixed precision)"),
+        ("distributed_type", "distributed as {}"),
+    ):
+        if name in then and then[name] != now[name]:
+            raise UserError(
+                f"--resume {run.directory}: it was {words.format(then[name])}, now it would be "
+                f"{words.format(now[name])}. Launch it as it was started, with the same options of "
+                "the launcher."
+            )
 
 
 def restore_best(store: CheckpointStore, state: TrainState) -> None:

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from toolkit.console import notify
+from toolkit.errors import Interrupted
 from toolkit.processes import decided_by_main
 from toolkit.training.checkpoint import CheckpointStore, SaveError
 from toolkit.training.interruption import Interruption
@@ -32,6 +33,7 @@ def save_patiently(
     Raises:
         SaveError: there was no room in that time. Names the checkpoint that a resumed run goes on
             from.
+        Interrupted: likewise, in a process whose wait was ended by a signal.
     """
     deadline, told = time.monotonic() + wait, False
     while True:
@@ -42,7 +44,10 @@ def save_patiently(
         left = deadline - time.monotonic()
         go_on = left > 0 and not interruption.requested
         if not decided_by_main(store.accelerator, go_on):
-            raise SaveError(f"{problem}. {_what_is_left(store)}")
+            said = f"{problem}. {_what_is_left(store)}"
+            if interruption.signal is not None:
+                raise Interrupted(said, 128 + interruption.signal)
+            raise SaveError(said)
         if not told:
             notify(
                 f"warning: {problem}. Training waits up to {left:,.0f} seconds for room, and tries "

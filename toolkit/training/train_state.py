@@ -26,6 +26,8 @@ class TrainState:
     padded_tokens: int | None = None  # as computed, of all processes; 0 for images
     flops_counted: int | None = None  # in the steps that were counted; None: cannot be counted
     positions_counted: int = 0  # padded tokens (or images) of these steps
+    unwritten: list[str] = field(default_factory=list)  # of the log, for lack of room
+    scheduled: bool = True  # False in a checkpoint that only an interruption has made
     skipped: int = 0  # steps left out for a loss or gradient that was not finite
     skipped_on_end: int = 0  # of these, the ones since the last step that was not
     joules: float | None = None  # of the same time as seconds

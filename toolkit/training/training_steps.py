@@ -328,7 +328,7 @@ def _not_finite(
     return (
         f"the {what} became {value} in step {state.step + 1}{left_out} (learning rate "
         f"{learning_rate:.3g}, training rows {_name_rows(step.rows, training.data.train)}). The "
-        "weights were not updated with it, and the last checkpoint is intact. Try a lower "
+        "weights were not updated with it, and no checkpoint is touched. Try a lower "
         "--train.learning_rate, look at these rows, or leave such steps out with "
         "--train.not_finite skip."
     )

@@ -23,6 +23,7 @@ from torch import nn
 
 import toolkit.training.checkpoint
 from toolkit.training.checkpoint import CheckpointStore, SaveError, find_damage
+from toolkit.training.ema import WeightAverage
 
 pytestmark = pytest.mark.usefixtures("fresh_accelerator")
 
@@ -120,7 +121,7 @@ def test_rotation_never_removes_the_best_or_the_newest(
         (store.folders[0] / f"step-{current}").mkdir()
         if data.draw(st.booleans()):
             best = current
-        store._clear_old(protected={current, best})
+        store._clear_old({current, best}, store.folders[0] / f"step-{current}")
         expected = set(steps[max(0, number + 1 - keep) : number + 1])
         assert set(store.steps()) == expected | ({best} if best is not None else set())
 
@@ -199,6 +200,55 @@ def test_without_room_nothing_is_written(make_store: Any, monkeypatch: pytest.Mo
     free.free = 100_148
     store.save(1, {"step": 1}, None)
     assert restore_newest(store) == {"step": 1}
+
+
+def test_the_room_for_a_moving_average_counts(make_store: Any) -> None:
+    store, model, _ = make_store()
+    before = store.bytes_needed()
+    store.accelerator.register_for_checkpointing(WeightAverage(model, 0.9))
+    assert store.bytes_needed() == before + 11 * 4
+
+
+def test_a_damaged_one_does_not_hide_that_of_the_same_step_on_another_disk(
+    make_store: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    store, *_ = make_store()
+    store.folders.append(tmp_path / "other" / "checkpoints")
+    store.save(1, {"step": 1}, None)
+    store.save(2, {"step": 2}, None)
+    (store.folders[0] / "step-2" / "model.safetensors").write_bytes(b"")
+    full = {store.folders[0]: 0, store.folders[1]: 10**9}
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=full[folder]))
+    store.save(2, {"step": 2, "again": True}, None)
+    assert restore_newest(store) == {"step": 2, "again": True}
+    assert [os.listdir(folder) for folder in store.folders] == [[], ["step-2"]]
+
+
+def test_one_that_only_an_interruption_has_made_takes_no_others_place(make_store: Any) -> None:
+    """After 20, 30 and 45: left alone, the run has 20 and 30 when it comes to 40."""
+    store, *_ = make_store(keep=2)
+    for number, scheduled in [(20, True), (30, True), (35, False)]:
+        store.save(number, {"step": number, "scheduled": scheduled}, None)
+    assert store.steps() == [20, 30, 35]
+    assert store.scheduled() == [20, 30]
+    store.save(40, {"step": 40, "scheduled": True}, None)
+    assert store.steps() == [30, 40]
+
+
+@pytest.mark.parametrize("manifest", ["[]", "null", '"x"', "{}", '{"model.safetensors": 3}',
+                                      '{"model.safetensors": {"bytes": 1}}'])  # fmt: skip
+def test_a_manifest_of_another_shape_is_damage(make_store: Any, manifest: str) -> None:
+    store, *_ = make_store()
+    store.save(1, {"step": 1}, None)
+    (store.folders[0] / "step-1" / "manifest.json").write_text(manifest)
+    assert "manifest.json" in str(find_damage(store.folders[0] / "step-1"))
+
+
+def test_what_a_killed_save_has_left_is_cleared_away(make_store: Any) -> None:
+    store, *_ = make_store()
+    (store.folders[0] / ".step-7.partial").mkdir(parents=True)
+    store.save(9, {"step": 9}, None)
+    assert os.listdir(store.folders[0]) == ["step-9"]
 
 
 def test_where_the_first_folder_is_full_the_second_is_taken(

@@ -23,6 +23,7 @@ import torch
 from accelerate import Accelerator
 from torch import nn
 
+import toolkit.run
 import toolkit.training.interruption
 import toolkit.training.saving
 from toolkit.arguments import load_config
@@ -573,6 +574,56 @@ def test_it_gives_up_waiting_and_the_checkpoint_before_is_intact(
     assert_same_weights(train_bag("run", None, resume=True).model, whole.model)
 
 
+def test_a_disk_without_room_for_a_line_of_the_log_ends_nothing(
+    train_bag: Callable[..., FitResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be written in the run directory from step 5 to step 12, as a full disk has it."""
+    whole = train_bag("whole", settings(save_every=4))
+    run, other = tmp_path / "bag" / "run", tmp_path / "other"
+    append, written = toolkit.run.append_whole, []
+
+    def full(path: Path, text: str) -> None:
+        written.append(text)
+        if 5 <= len(written) <= 12:
+            raise OSError(28, "No space left on device")
+        append(path, text)
+
+    def usage(folder: Path) -> SimpleNamespace:
+        inside = folder.is_relative_to(run)
+        return SimpleNamespace(free=0 if inside and 5 <= len(written) <= 12 else 10**9)
+
+    monkeypatch.setattr(toolkit.run, "append_whole", full)
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    with pytest.raises(Killed):
+        train_bag("run", settings(save_every=4, fallback_dir=str(other)), objective=Spy(3 * 9 + 1))
+    assert [event["step"] for event in log_of(run) if "loss" in event] == [1, 2, 3, 4]
+    [saved] = other.glob("bag/run-*/checkpoints/step-8")
+    assert json.loads((saved / "trainer_state.json").read_text())["unwritten"]
+    monkeypatch.undo()
+    resumed = train_bag("run", None, resume=True)
+    assert_same_weights(resumed.model, whole.model)
+    assert log_of(run) == log_of(tmp_path / "bag" / "whole")
+
+
+def test_another_runs_checkpoints_on_the_other_disk_are_not_this_runs(
+    train_bag: Callable[..., FitResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = settings(save_every=4, fallback_dir=str(tmp_path / "other"))
+    run = tmp_path / "bag" / "run"
+    with monkeypatch.context() as full:
+        full.setattr(
+            shutil, "disk_usage",
+            lambda folder: SimpleNamespace(free=0 if folder.is_relative_to(run) else 10**9),
+        )  # fmt: skip
+        with pytest.raises(Killed):
+            train_bag("run", train, objective=Spy(3 * 9 + 1))
+        shutil.rmtree(run)
+        with pytest.raises(Killed):
+            train_bag("run", train, objective=Spy(3 * 2 + 1))
+    assert train_bag("run", None, resume=True).state.step == 24
+    assert [event["step"] for event in log_of(run) if "loss" in event] == list(range(1, 25))
+
+
 def test_ctrl_c_ends_the_wait(
     train_bag: Callable[..., FitResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -582,8 +633,9 @@ def test_ctrl_c_ends_the_wait(
     started = time.monotonic()
     try:
         timer.start()
-        with pytest.raises(SaveError, match="There is no earlier checkpoint"):
+        with pytest.raises(Interrupted, match="There is no earlier checkpoint") as caught:
             train_bag("run", settings(save_every=1))
+        assert caught.value.status == 130
     finally:
         timer.cancel()
         signal.signal(signal.SIGINT, before)

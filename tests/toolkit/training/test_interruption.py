@@ -105,3 +105,18 @@ def test_in_another_thread_nothing_is_taken() -> None:
     thread.start()
     thread.join()
     assert seen == [signal.default_int_handler]
+
+
+def test_a_launcher_that_has_died_is_a_request_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """accelerate's dies of SIGTERM without a word to what it has started."""
+    monkeypatch.setattr(interruption, "_accelerate_launch", os.getppid)
+    with Interruption() as asked:
+        assert not asked.requested
+        monkeypatch.setattr(os, "getppid", lambda: 1)
+        assert asked.requested
+        assert asked.signal == signal.SIGTERM
+
+
+def test_any_other_parent_may_end() -> None:
+    """A shell that one has logged out of."""
+    assert interruption._accelerate_launch() is None
