@@ -226,7 +226,7 @@ def test_nothing_fits(
     with pytest.raises(UserError) as error:
         train_bert("none", Classification(), auto_batch_size=True)
     assert "not even 1 row fits" in str(error.value)
-    assert "needed of 0 MiB" in str(error.value)
+    assert "needed of 0.0 MiB" in str(error.value)
     assert "--train.gradient_checkpointing" in str(error.value)
     assert list(tmp_path.iterdir()) == []
 
