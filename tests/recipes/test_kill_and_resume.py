@@ -297,19 +297,20 @@ def test_checkpoints_go_to_the_other_disk_and_are_found_there(
 ) -> None:
     """The run directory's own folder of checkpoints is a file: nothing can be written in it."""
     other = tmp_path / "other"
-    arguments = (*arguments, "--train.fallback-dir", other)
-    process = start_and_wait(start_process, tmp_path, 1, *arguments)
+    arguments = (*arguments, "--train.fallback-dir", other, "--train.save-every", "4")
+    process = start_process(
+        tmp_path / "log", RECIPE, *arguments, "--output-dir", tmp_path, "--run-id", "a"
+    )
     run = tmp_path / RECIPE / "a"
-    while not (run / "checkpoints").is_dir() and process.is_alive():
+    while not (run / "config.yaml").exists() and process.is_alive():
         time.sleep(0.001)
-    shutil.rmtree(run / "checkpoints", ignore_errors=True)
-    (run / "checkpoints").touch()
+    (run / "checkpoints").touch(exist_ok=False)  # some steps before the first save
     kill_after(process, run, 15, 0.0)
-    assert list((other / RECIPE / "a" / "checkpoints").glob("step-*"))
+    assert list(other.glob(f"{RECIPE}/a-*/checkpoints/step-*"))
     resume_to_the_end(start_process, tmp_path)
     said = (tmp_path / "log").read_text("utf-8")
     assert int(re.findall(r"after step (\d+)", said)[-1]) >= 10
-    assert not (other / RECIPE / "a" / "checkpoints").exists()
+    assert not list(other.glob(f"{RECIPE}/a-*/checkpoints"))
     assert_equal_runs(run, whole)
 
 

@@ -94,15 +94,18 @@ def _add_setting(group: Any, field: dataclasses.Field[Any], doc: str) -> None:
 
 
 def _docs(settings: type) -> dict[str, str]:
-    """What stands below every field of a class of settings."""
-    (body,) = ast.parse(textwrap.dedent(inspect.getsource(settings))).body
+    """What stands below every field of a class of settings, or of one that it inherits from."""
     found: dict[str, str] = {}
-    name = ""
-    for statement in getattr(body, "body", []):
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            name = statement.target.id
-        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant) and name:
-            found.setdefault(name, " ".join(str(statement.value.value).split()))
+    for part in settings.__mro__[:-1]:
+        (body,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body
+        name = ""
+        for statement in getattr(body, "body", []):
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                name = statement.target.id
+                continue
+            value = statement.value if isinstance(statement, ast.Expr) else None
+            if name and isinstance(value, ast.Constant):
+                found.setdefault(name, " ".join(str(value.value).split()))
     return found
 
 
