@@ -22,6 +22,11 @@ def decided_by_main(accelerator: Accelerator, value: Value) -> Value:
     return shared[0]
 
 
+def any_process(accelerator: Accelerator, value: bool) -> bool:
+    """Whether it is so in one of them; collective."""
+    return value if accelerator.num_processes == 1 else any(gather_object([value]))
+
+
 def first_problem(accelerator: Accelerator, problem: str | None) -> str | None:
     """What went wrong in the first process that has something to say, on all; collective."""
     if accelerator.num_processes == 1:

@@ -149,7 +149,7 @@ class Run(Generic[ConfigT]):
         if not self.accelerator.is_main_process or not self.unwritten:
             return
         try:
-            append_whole(self.directory / METRICS, "".join(self.unwritten))
+            self._write_out()
         except OSError as error:
             if not is_full(error):
                 raise
@@ -158,7 +158,9 @@ class Run(Generic[ConfigT]):
                     f"warning: {self.directory / METRICS}: {error.strerror}. Training goes on; its "
                     "log is written when there is room"
                 )
-            return
+
+    def _write_out(self) -> None:
+        append_whole(self.directory / METRICS, "".join(self.unwritten))
         self.unwritten.clear()
 
     def complete(self, summary: dict[str, Any]) -> None:
@@ -168,8 +170,7 @@ class Run(Generic[ConfigT]):
         """
         self.accelerator.wait_for_everyone()
         if self.unwritten:  # there was no room until now
-            append_whole(self.directory / METRICS, "".join(self.unwritten))
-            self.unwritten.clear()
+            self._write_out()
         self.write_json("summary.json", summary)
         if self.accelerator.is_main_process:
             for folder in self.checkpoint_folders:

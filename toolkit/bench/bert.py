@@ -16,23 +16,30 @@ SHAPE = {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 307
 """Of BERT-base."""
 
 
-def write_bert(folder: Path, layers: int) -> None:
-    """A classifier as wide as BERT-base; the same weights every time.
+def write_classifier(folder: Path, **settings: Any) -> None:
+    """A classifier with random weights; the same every time.
 
     Its last layer has larger weights than a new one: logits of order 1 show errors.
+
+    Args:
+        **settings: of its `BertConfig`.
     """
     from transformers import BertConfig, BertForSequenceClassification
 
-    config = BertConfig(
-        vocab_size=VOCABULARY, num_hidden_layers=layers, max_position_embeddings=2 * LONGEST,
-        **SHAPE,
-    )  # fmt: skip
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        model = BertForSequenceClassification(config)
+        model = BertForSequenceClassification(BertConfig(**settings))
         with torch.no_grad():
             model.classifier.weight.normal_(std=0.2)
     model.save_pretrained(folder)
+
+
+def write_bert(folder: Path, layers: int) -> None:
+    """A classifier as wide as BERT-base."""
+    write_classifier(
+        folder, vocab_size=VOCABULARY, num_hidden_layers=layers,
+        max_position_embeddings=2 * LONGEST, **SHAPE,
+    )  # fmt: skip
 
 
 def write_small_bert(folder: Path, **settings: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from toolkit.batching import plan_epoch
 from toolkit.bench.agreement import agree
-from toolkit.bench.bert import LOADERS, NO_DROPOUT
+from toolkit.bench.bert import LOADERS, NO_DROPOUT, write_classifier
 from toolkit.bench.case import Case, Program, Side
 from toolkit.bench.classes import HUGGINGFACE
 from toolkit.bench.random_texts import BATCH, LONGEST, VOCABULARY, bare_steps, collate, make_rows
@@ -42,7 +42,7 @@ def steps_alone(settings: BenchSettings) -> Case:
         sides={name: Side(partial(build, data=data, settings=settings), padded)
                for name, build in sides.items()},
         ours=OURS,
-        prepare=write_bert,
+        prepare=write_model,
         check=lambda results, _: agree(results, OURS, "mean loss of the epoch", 1e-4),
         rows=rows,
         units=int(lengths.sum()),
@@ -53,22 +53,13 @@ def steps_alone(settings: BenchSettings) -> Case:
     )  # fmt: skip
 
 
-def write_bert(folder: Path) -> None:
-    """A classifier with random weights, without dropout; the same every time."""
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification
-
-    config = BertConfig(
-        vocab_size=VOCABULARY, max_position_embeddings=LONGEST, hidden_size=WIDTH,
+def write_model(folder: Path) -> None:
+    """A classifier without dropout."""
+    write_classifier(
+        folder, vocab_size=VOCABULARY, max_position_embeddings=LONGEST, hidden_size=WIDTH,
         num_hidden_layers=LAYERS, num_attention_heads=WIDTH // 32, intermediate_size=4 * WIDTH,
         **NO_DROPOUT,
     )  # fmt: skip
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model = BertForSequenceClassification(config)
-        with torch.no_grad():
-            model.classifier.weight.normal_(std=0.2)
-    model.save_pretrained(folder)
 
 
 def with_bare_steps(folder: Path, data: Any, settings: BenchSettings) -> Program:

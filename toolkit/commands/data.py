@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import dataclasses
-import inspect
-import textwrap
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
@@ -95,18 +92,13 @@ def _add_setting(group: Any, field: dataclasses.Field[Any], doc: str) -> None:
 
 def _docs(settings: type) -> dict[str, str]:
     """What stands below every field of a class of settings, or of one that it inherits from."""
-    found: dict[str, str] = {}
-    for part in settings.__mro__[:-1]:
-        (body,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body
-        name = ""
-        for statement in getattr(body, "body", []):
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                name = statement.target.id
-                continue
-            value = statement.value if isinstance(statement, ast.Expr) else None
-            if name and isinstance(value, ast.Constant):
-                found.setdefault(name, " ".join(str(value.value).split()))
-    return found
+    from docstring_parser import parse_from_object  # as jsonargparse reads them for recipes
+
+    return {
+        field.arg_name: " ".join((field.description or "").split())
+        for part in reversed(settings.__mro__[:-1])
+        for field in parse_from_object(part).params
+    }
 
 
 def _count(text: str) -> int:

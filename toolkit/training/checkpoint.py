@@ -186,7 +186,7 @@ class CheckpointStore:
         return [
             step
             for step in self.steps()
-            if find_damage(self.path(step)) is None and self._marked_scheduled(step)
+            if self.problem(step) is None and self._marked_scheduled(step)
         ]
 
     def _clear_old(self, protected: set[int | None], new: Path) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ from toolkit.environment import resume_command
 from toolkit.errors import Interrupted, UserError
 from toolkit.evaluation import Metric, Outputs, predict
 from toolkit.objectives import Objective
-from toolkit.processes import decided_by_main, first_problem
+from toolkit.processes import any_process, decided_by_main
 from toolkit.progress import Display, progress_bar
 from toolkit.run import Run
 from toolkit.training.batch_size import choose_batch_size
@@ -182,8 +182,7 @@ def _train(training: Training, store: CheckpointStore) -> None:
             if training.interrupted:
                 raise _interrupted(training)
         # After the last step nothing is counted together any more.
-        asked = "interrupted" if training.interruption.requested else None
-        if first_problem(training.run.accelerator, asked):
+        if any_process(training.run.accelerator, training.interruption.requested):
             raise _interrupted(training)
 
 
@@ -291,15 +290,11 @@ def _evaluate_and_save(training: Training, step: Step, store: CheckpointStore) -
     if training.run.accelerator.num_processes == 1:  # no need to ask others in the next step
         training.interrupted = training.interruption.requested
     if save or training.interrupted:
-        state.scheduled = save
-        training.run.write_log()
-        state.unwritten = list(training.run.unwritten)
+        saved = replace(state, scheduled=save, unwritten=training.run.unwritten)
         save_patiently(
-            store, state.step, asdict(state), state.best_step, wait=train.wait_for_space,
+            store, state.step, asdict(saved), state.best_step, wait=train.wait_for_space,
             interruption=training.interruption,
         )  # fmt: skip
-        state.scheduled, state.unwritten = True, []
-        training.run.write_log()
 
 
 def _evaluate(training: Training) -> bool:

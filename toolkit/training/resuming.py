@@ -51,7 +51,6 @@ def resume(run: Run[Any], store: CheckpointStore, clock: Clock) -> TrainState:
         _forget_damaged_best(store, state)
     run.forget_after(state.step)
     run.recall_log(state.unwritten)
-    state.unwritten = []
     notify(f"resuming {run.directory} after step {state.step}")
     return state
 

@@ -246,7 +246,7 @@ def train_step(
 def _compute_and_update(training: Training, step: Step, learning_rate: float) -> dict[str, Any]:
     accelerator, model, state = training.run.accelerator, training.model, training.state
     train = training.run.config.train
-    totals, padded = _global_counts(training, step)
+    totals, padded, interruptions = _global_counts(training, step)
     images = "input_ids" not in step.batches[0]
     if is_counted(state, images):
         loss_sum = compute_counted(
@@ -256,6 +256,7 @@ def _compute_and_update(training: Training, step: Step, learning_rate: float) ->
     else:
         loss_sum = _accumulate(training, step, totals)
     mean_loss = accelerator.reduce(loss_sum, reduction="sum").item()
+    training.interrupted = bool(interruptions)
     if state.padded_tokens is not None:
         state.padded_tokens += int(padded)
     if not math.isfinite(mean_loss):
@@ -300,10 +301,12 @@ def _scheduled_rate(training: Training) -> float:
     return train.learning_rate * schedule_factor(updates, training.total_steps, train)
 
 
-def _global_counts(training: Training, step: Step) -> tuple[Tensor, Tensor]:
-    """Of the whole step over all processes: terms per part of the loss [parts], padded tokens [].
+def _global_counts(training: Training, step: Step) -> tuple[Tensor, Tensor, Tensor]:
+    """Of the whole step over all processes: terms per part of the loss [parts], padded tokens [],
+    and whether somebody was interrupted, as a number that is 0 where nobody was [].
 
-    A stand-in has no terms, but its tokens are computed. Who was interrupted is counted along.
+    A stand-in has no terms, but its tokens are computed. The values stay on the device: to look at
+    them would wait for it.
     """
     accelerator, objective = training.run.accelerator, training.objective
     counts = []
@@ -314,9 +317,8 @@ def _global_counts(training: Training, step: Step) -> tuple[Tensor, Tensor]:
         counts.append([*(terms if counted else [0] * len(terms)), padded, asked])
     total = torch.tensor(counts, device=accelerator.device).sum(0)
     total = accelerator.reduce(total, reduction="sum")
-    training.interrupted = bool(total[-1])
     # A part without terms (no token was masked) has a sum of 0; 0 / 1 keeps it so.
-    return total[:-2].clamp(min=1).float(), total[-2]
+    return total[:-2].clamp(min=1).float(), total[-2], total[-1]
 
 
 def _not_finite(
