@@ -1,0 +1,1 @@
+"""What the chapter on Transformers claims, measured: one module a claim."""
