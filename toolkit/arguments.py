@@ -28,9 +28,10 @@ def parse_arguments(
 ) -> Invocation[ConfigT]:
     """Read a recipe's command line.
 
-    Besides the fields of ``config_class`` (``--train.epochs 2``; dashes and underscores are the
-    same; a bool needs no value) it knows ``--preset NAME`` (``presets/<recipe>/<NAME>.yaml`` beside
-    the recipe), ``--config FILE`` and ``--resume RUN_DIRECTORY``.
+    Besides the fields of ``config_class`` (``--train.epochs 2``, or ``--epochs 2`` where only one
+    section has a key of that name; dashes and underscores are the same; a bool needs no value) it
+    knows ``--preset NAME`` (``presets/<recipe>/<NAME>.yaml`` beside the recipe), ``--config FILE``
+    and ``--resume RUN_DIRECTORY``.
 
     Raises:
         UserError: unknown key (names the nearest one), value of the wrong type, missing file or
@@ -104,13 +105,27 @@ def _canonical_flags(argv: list[str], known: dict[str, Any]) -> _Flags:
             tokens.append(token)
             continue
         name, equals, value = token[2:].partition("=")
-        name = name.replace("-", "_")
+        name = _full_name(name.replace("-", "_"), known)
         if name not in known and name not in _COMMAND_OPTIONS:
             raise UserError(f"unknown option '{token}'. {nearest_key(name, known, flag=True)}")
         following = argv[position + 1] if position + 1 < len(argv) else "--"
         bare_bool = known.get(name) is bool and not equals and following.startswith("-")
         tokens.append(f"--{name}=true" if bare_bool else f"--{name}{equals}{value}")
     return _Flags(tokens)
+
+
+def _full_name(name: str, known: dict[str, Any]) -> str:
+    """A key of one section written without it, with it: epochs is train.epochs.
+
+    Raises:
+        UserError: several sections have a key of that name.
+    """
+    if name in known or name in _COMMAND_OPTIONS or "." in name:
+        return name
+    meant = [key for key in known if key.rsplit(".", 1)[-1] == name]
+    if len(meant) > 1:
+        raise UserError(f"--{name} may mean {' or '.join(f'--{key}' for key in meant)}: give one")
+    return meant[0] if meant else name
 
 
 def _resumed_config(

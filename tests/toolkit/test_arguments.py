@@ -113,19 +113,39 @@ def test_a_second_preset_or_file_is_not_dropped_in_silence(recipe: Path, name: s
     ("typed", "nearest"),
     [
         ("--train.epoch", "--train.epochs"),  # argparse would take it as an abbreviation
-        ("--epochs", "--train.epochs"),
+        ("--epoch", "--train.epochs"),
         ("--train.learning-rte", "--train.learning_rate"),
         ("--train.leaning_rate=3", "--train.learning_rate"),
-        ("--batch-size", "--train.batch_size"),
+        ("--batchsize", "--train.batch_size"),
         ("--data-set", "--dataset"),
         ("--metod", "--method"),
-        ("--rank", "--adapter.rank"),
+        ("--ranks", "--adapter.rank"),
         ("--label-colum", "--label_column"),
         ("--train.batch", "--train.batch_size"),
     ],
 )
 def test_an_unknown_flag_names_the_nearest_one(recipe: Path, typed: str, nearest: str) -> None:
     assert f"Did you mean '{nearest}'?" in refusal(recipe, typed, "2")
+
+
+@pytest.mark.parametrize("name", ["epochs", "auto-batch-size", "gradient_checkpointing"])
+def test_a_section_need_not_be_named(recipe: Path, name: str) -> None:
+    value = "3" if name == "epochs" else "true"
+    short, full = (
+        parse_arguments(Config, recipe, [f"--{flag}", value]) for flag in (name, f"train.{name}")
+    )
+    assert short == full  # with the names of what was given
+    assert getattr(short.config.train, name.replace("-", "_")) == int(value.replace("true", "1"))
+
+
+def test_a_name_of_two_sections_is_refused(recipe: Path) -> None:
+    other = dataclasses.make_dataclass(
+        "Other", [("second", Adapter, field(default_factory=Adapter))], bases=(Config,)
+    )
+    with pytest.raises(UserError, match=r"--rank may mean --(second|adapter)\.rank or --"):
+        parse_arguments(other, recipe, ["--rank", "2"])
+    nearer = dataclasses.make_dataclass("Nearer", [("rank", int, 1)], bases=(other,))
+    assert parse_arguments(nearer, recipe, ["--rank", "2"]).config.rank == 2
 
 
 @pytest.mark.parametrize(
