@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,37 +60,6 @@ def describe_processes(accelerator: Accelerator) -> dict[str, Any]:
         "dynamo": accelerator.state.dynamo_plugin.backend.value,
         "device": accelerator.device.type,
     }
-
-
-def command_line() -> str:
-    """The command that started this process, as one would type it."""
-    return shlex.join([*_launched(), *sys.argv[1:]])
-
-
-def resume_command(run: Path) -> str:
-    """The command that goes on with a run that this process has started.
-
-    What else the launcher was told (a file, machines) is not known here.
-    """
-    command = shlex.join([*_launched(), "--resume", str(run)])
-    connected = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    on_cpu = connected and os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("true", "1")
-    return f"ACCELERATE_USE_CPU=true {command}" if on_cpu else command
-
-
-def _launched() -> list[str]:
-    """Launcher and script of this process."""
-    script = os.path.relpath(sys.argv[0])
-    script = sys.argv[0] if script.startswith("..") else script
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    if "ACCELERATE_MIXED_PRECISION" in os.environ:
-        precision = os.environ["ACCELERATE_MIXED_PRECISION"]
-        options = [] if processes == 1 else ["--num_processes", str(processes)]
-        options += [] if precision == "no" else ["--mixed_precision", precision]
-        return ["accelerate", "launch", *options, script]
-    if processes > 1:
-        return ["torchrun", "--nproc_per_node", str(processes), script]
-    return ["python", script]
 
 
 def peak_memory_bytes(device: str | None = None) -> int:

@@ -19,6 +19,7 @@ from accelerate.utils import set_seed
 
 from toolkit.accelerating import start_accelerator
 from toolkit.afterwards import do_afterwards
+from toolkit.command_line import command_line, resume_command
 from toolkit.config import ConfigT, Invocation
 from toolkit.config_files import save_config
 from toolkit.console import notify
@@ -26,10 +27,8 @@ from toolkit.data_record import DATA, TRAINING_ROWS, check_same_data, check_same
 from toolkit.disk import append_whole, is_full, write_whole
 from toolkit.dry_run import end_dry_run
 from toolkit.environment import (
-    command_line,
     describe_environment,
     describe_processes,
-    resume_command,
 )
 from toolkit.environment_changes import CONTINUED, environment_changes
 from toolkit.errors import UserError

@@ -15,7 +15,6 @@ import toolkit.environment
 import toolkit.git_state
 from toolkit.environment import (
     code_fingerprint,
-    command_line,
     describe_environment,
     peak_memory_bytes,
 )
@@ -57,27 +56,6 @@ def test_git_state_follows_the_checkout(tmp_path: Path, monkeypatch: pytest.Monk
     assert git_state() == {"commit": commit, "dirty": False}
     (tmp_path / "toolkit/code.py").write_text("2")
     assert git_state() == {"commit": commit, "dirty": True}
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({}, "python recipes/x.py --title 'a b'"),
-        ({"WORLD_SIZE": "2"}, "torchrun --nproc_per_node 2 recipes/x.py --title 'a b'"),
-        ({"ACCELERATE_MIXED_PRECISION": "no"}, "accelerate launch recipes/x.py --title 'a b'"),
-    ],
-)
-def test_the_command_as_one_would_type_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, environment: dict[str, str], expected: str
-) -> None:
-    monkeypatch.delenv("ACCELERATE_MIXED_PRECISION", raising=False)
-    monkeypatch.delenv("WORLD_SIZE", raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(tmp_path)
-    script = str(tmp_path / "recipes" / "x.py")
-    monkeypatch.setattr("sys.argv", [script, "--title", "a b"])
-    assert command_line() == expected
 
 
 def test_peak_memory_is_the_kernels_own_count() -> None:

@@ -21,9 +21,9 @@ from torch import nn
 
 from toolkit.batching import Collate, padded_lengths, row_lengths
 from toolkit.clock import Lap, start_clock
+from toolkit.command_line import resume_command
 from toolkit.console import notify
 from toolkit.dry_run import end_dry_run
-from toolkit.environment import resume_command
 from toolkit.errors import Interrupted, UserError
 from toolkit.evaluation import Metric, Outputs, predict
 from toolkit.objectives import Objective

@@ -14,9 +14,9 @@ from typing import NoReturn
 import numpy as np
 from rich.table import Table
 
+from toolkit.command_line import command_line
 from toolkit.console import console, is_main_process, notify
 from toolkit.disk import write_whole
-from toolkit.environment import command_line
 from toolkit.errors import RecipeEnds, UserError
 from toolkit.progress import progress_bar
 from toolkit.training.freezing import set_training_mode
