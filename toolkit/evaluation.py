@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +14,9 @@ from accelerate.utils import gather_object, send_to_device
 from torch import Tensor, nn
 
 from toolkit.batching import Collate, Rows, evaluation_batches, load_batches, row_lengths
+from toolkit.console import notify
+from toolkit.errors import UserError, first_line
+from toolkit.memory_errors import is_out_of_memory
 from toolkit.metrics import classification_metrics
 from toolkit.objectives import Batch
 from toolkit.training.freezing import set_training_mode
@@ -88,7 +93,11 @@ def predict(
     Returns:
         The arrays of ``compute``, [rows, ...], the same on every process.
 
+    Batches that do not fit into memory are divided: no result depends on that.
+
     Raises:
+        UserError: out of memory with a single row, or with several processes, which compute in step
+            with each other.
         RuntimeError: a row is missing or was counted twice.
     """
     batches = evaluation_batches(
@@ -98,15 +107,20 @@ def predict(
         accelerator.num_processes,
         row_lengths(data),
     )
-    # A process without rows runs one of them for nothing: sharded models compute together.
-    loads = [batch if len(batch) else np.zeros(1, dtype=int) for batch in batches]
     was_training = model.training
     model.eval()
+
+    def outputs_of(rows: np.ndarray) -> dict[str, np.ndarray]:
+        # A process without rows runs one of them for nothing: sharded models compute together.
+        load = rows if len(rows) else np.zeros(1, dtype=int)
+        (batch,) = load_batches(Rows(data), [load], collate)
+        outputs = compute(model, send_to_device(batch, accelerator.device))
+        return {name: value[: len(rows)].cpu().numpy() for name, value in outputs.items()}
+
     parts: list[dict[str, np.ndarray]] = []
     with torch.no_grad():
-        for rows, batch in zip(batches, load_batches(Rows(data), loads, collate), strict=True):
-            outputs = compute(model, send_to_device(batch, accelerator.device))
-            arrays = {name: value[: len(rows)].cpu().numpy() for name, value in outputs.items()}
+        alone = accelerator.num_processes == 1
+        for rows, arrays in _within_memory(batches, outputs_of, alone):
             parts.append({"index": rows, **arrays})
             if advance is not None:
                 advance(len(rows))
@@ -115,6 +129,38 @@ def predict(
     if accelerator.num_processes > 1:
         parts = gather_object(parts)
     return _in_row_order(parts, len(data))
+
+
+def _within_memory(
+    batches: Sequence[np.ndarray],
+    outputs_of: Callable[[np.ndarray], dict[str, np.ndarray]],
+    alone: bool,
+) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
+    """Rows and results, batch by batch; after one that was too large, in smaller ones."""
+    left = deque(batches)
+    while left:
+        rows = left.popleft()
+        try:
+            outputs = outputs_of(rows)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            problem = f"evaluation: {len(rows)} rows do not fit into memory ({first_line(error)})"
+            if not alone or len(rows) < 2:
+                raise UserError(
+                    f"{problem}. Start a new run with a smaller --train.eval_batch_size, or with "
+                    "shorter inputs (--max_length)."
+                ) from error
+        else:
+            yield rows, outputs
+            continue
+        most = len(rows) // 2
+        notify(f"{problem}; it goes on with at most {most} at a time, which changes no result")
+        left = deque(
+            part
+            for batch in (rows, *left)
+            for part in np.array_split(batch, max(1, math.ceil(len(batch) / most)))
+        )
 
 
 def _in_row_order(parts: list[dict[str, np.ndarray]], rows: int) -> Outputs:

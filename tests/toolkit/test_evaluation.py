@@ -16,6 +16,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from torch import nn
 
 import toolkit.evaluation
+from toolkit.errors import UserError
 from toolkit.evaluation import ClassificationMetric, PretrainingMetric, predict
 
 
@@ -92,6 +93,58 @@ def test_training_mode_is_given_back_and_progress_counted() -> None:
     )  # fmt: skip
     assert model.training
     assert done == [4, 4, 2]
+
+
+def computes_at_most(most: int, sizes: list[int]) -> Any:
+    """`compute` on a device that holds so many rows; notes how many it was asked for."""
+
+    def small(model: nn.Module, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        sizes.append(len(batch["value"]))
+        if sizes[-1] > most:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ...")
+        return compute(model, batch)
+
+    return small
+
+
+@pytest.mark.usefixtures("fresh_accelerator")
+def test_batches_that_do_not_fit_are_divided(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes: list[int] = []
+    outputs = predict(
+        Probe(), rows(20, True), compute=computes_at_most(2, sizes), collate=collate,
+        accelerator=Accelerator(), batch_size=8,
+    )  # fmt: skip
+    assert outputs["double"].tolist() == [2 * i for i in range(20)]
+    assert sizes == [8, 4] + [2] * 10
+    said = capsys.readouterr().err
+    assert "8 rows do not fit into memory" in said
+    assert "goes on with at most 2 at a time" in said
+
+
+@pytest.mark.usefixtures("fresh_accelerator")
+def test_a_row_that_does_not_fit_is_an_error_with_advice() -> None:
+    with pytest.raises(UserError, match=r"1 rows do not fit .*--train\.eval_batch_size"):
+        predict(
+            Probe(), rows(5, False), compute=computes_at_most(0, []), collate=collate,
+            accelerator=Accelerator(), batch_size=4,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_other_errors_and_several_processes_divide_nothing(processes: int) -> None:
+    member = SimpleNamespace(process_index=0, num_processes=processes, device=torch.device("cpu"))
+    sizes: list[int] = []
+
+    def broken(model: nn.Module, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        sizes.append(len(batch["value"]))
+        raise RuntimeError("shapes differ" if processes == 1 else "CUDA out of memory.")
+
+    with pytest.raises(RuntimeError if processes == 1 else UserError, match=r"shapes|2 rows do"):
+        predict(
+            Probe(), rows(8, False), compute=broken, collate=collate, accelerator=member,  # type: ignore[arg-type]
+            batch_size=2,
+        )  # fmt: skip
+    assert sizes == [2]
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,13 @@ from toolkit.batching import (
 from toolkit.config import TrainConfig
 from toolkit.console import notify
 from toolkit.errors import UserError
+from toolkit.memory_errors import is_out_of_memory
 from toolkit.objectives import Objective
 from toolkit.run import Run
 from toolkit.training import memory
 from toolkit.training.activations import measure_activations
 from toolkit.training.counted_step import remember
 from toolkit.training.freezing import set_training_mode
-from toolkit.training.out_of_memory import is_out_of_memory
 from toolkit.training.training_steps import plan_passes
 from toolkit.units import size
 

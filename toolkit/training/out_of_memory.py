@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from accelerate.utils.memory import should_reduce_batch_size
-
 from toolkit.batching import padded_tokens
 from toolkit.config import TrainConfig
 from toolkit.errors import UserError, first_line
+from toolkit.memory_errors import is_out_of_memory
 from toolkit.training.training_steps import Step, Training
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether torch had no memory left, on whatever device."""
-    return isinstance(error, RuntimeError) and (
-        should_reduce_batch_size(error) or "out of memory" in str(error)
-    )
 
 
 @contextmanager
