@@ -13,6 +13,7 @@ from toolkit.errors import UserError
 # Name and one line of help of every subcommand. They stand here so that `toolkit --help` need not
 # import the commands.
 COMMANDS = {
+    "attention": "what every head attends to, as one page to look at",
     "bench": "measure speed against HuggingFace, results compared first",
     "compare": "compare finished runs: one table, paired tests, a report",
     "data": "check a data set before training, or preview it as a recipe sees it",

@@ -62,7 +62,11 @@ class AttentionMaps:
 
 
 def collect(
-    model: nn.Module, inputs: Mapping[str, Any], tokens: Tokens, target: Tokens | None = None
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    tokens: Tokens,
+    target: Tokens | None = None,
+    written: Tokens | None = None,
 ) -> dict[Kind, AttentionMaps]:
     """The attention of a model to one input, from one pass without dropout or gradients.
 
@@ -76,6 +80,8 @@ def collect(
             `token_type_ids`), `pixel_values`; with a decoder `decoder_input_ids` too.
         tokens: labels of the row.
         target: labels of `decoder_input_ids`.
+        written: labels of what the decoder writes at each of its places, the queries of `cross`;
+            None: those of `target`, what it reads there.
 
     Returns:
         `encoder` or `decoder`; of an encoder-decoder `encoder`, `decoder` and `cross`.
@@ -85,24 +91,40 @@ def collect(
             keys.
     """
     found = stacked_weights(model, inputs)
+    return with_labels(type(model).__name__, found, tokens, target, written)
+
+
+def with_labels(
+    name: str,
+    found: Mapping[Kind, Tensor],
+    tokens: Tokens,
+    target: Tokens | None = None,
+    written: Tokens | None = None,
+) -> dict[Kind, AttentionMaps]:
+    """The first row of `stacked_weights`; arguments and errors as of `collect`.
+
+    Args:
+        name: of the model, in messages.
+    """
+    decoder = tokens if target is None else target
+    sides: dict[Kind, tuple[Tokens, Tokens]] = {
+        "encoder": (tokens, tokens),
+        "decoder": (decoder, decoder),
+        "cross": (decoder if written is None else written, tokens),
+    }
     maps: dict[Kind, AttentionMaps] = {}
-    sides: dict[str, tuple[Tokens, Tokens]] = {"encoder": (tokens, tokens)}
-    if target is not None:
-        sides |= {"decoder": (target, target), "cross": (target, tokens)}
-    else:
-        sides["decoder"] = (tokens, tokens)
     for kind, weights in found.items():
         queries, keys = sides[kind]
         if weights.shape[3:] != (len(queries), len(keys)):
             raise UserError(
-                f"{type(model).__name__}: its attention is {weights.shape[3]} queries by "
-                f"{weights.shape[4]} keys where the input has {len(queries)} and {len(keys)} "
-                "tokens. Only attention between all tokens can be shown."
+                f"{name}: its attention is {weights.shape[3]} queries by {weights.shape[4]} keys "
+                f"where the input has {len(queries)} and {len(keys)} tokens. Only attention "
+                "between all tokens can be shown."
             )
         try:
             maps[kind] = AttentionMaps(kind, weights[:, 0], queries, keys)
         except ValueError as error:
-            raise UserError(f"{type(model).__name__}, {kind}: {error}.") from error
+            raise UserError(f"{name}, {kind}: {error}.") from error
     return maps
 
 

@@ -18,7 +18,7 @@ from toolkit.plots.style import COLOURS, POINTS, WIDTH, style, text_colour
 MOST_CLASSES = 12
 """With more, cells are too small to read at 400 pixels."""
 _SIZE, _SMALL = 8.5, 7.5  # of text in points
-_SHADES = LinearSegmentedColormap.from_list("shares", ["#FFFFFF", COLOURS[0], "#002B4D"])
+SHADES = LinearSegmentedColormap.from_list("shares", ["#FFFFFF", COLOURS[0], "#002B4D"])
 _TITLE_SIZE = 9.5
 _NAME_EMS, _MOST_LINES = 8, 2
 _GAP, _LEAST_WIDTH, _HIGHEST_CELL = 12.0, 80.0, 36.0
@@ -150,12 +150,12 @@ def _draw_cells(axes: Axes, matrix: NDArray[np.integer], sizes: _Sizes) -> None:
     classes = len(matrix)
     axes.pcolormesh(
         np.arange(classes + 1) - 0.5, np.arange(classes + 1) - 0.5, shares,
-        cmap=_SHADES, vmin=0, vmax=1, edgecolors="#BBBBBB", linewidth=0.5,
+        cmap=SHADES, vmin=0, vmax=1, edgecolors="#BBBBBB", linewidth=0.5,
     )  # fmt: skip
     for (row, column), count in np.ndenumerate(matrix):
         axes.text(
             column, row, sizes.write(int(count)), ha="center", va="center",
-            fontsize=sizes.count_size, color=text_colour(_SHADES(shares[row, column])),
+            fontsize=sizes.count_size, color=text_colour(SHADES(shares[row, column])),
         )  # fmt: skip
     axes.set_xlim(-0.5, classes - 0.5)
     axes.set_ylim(classes - 0.5, -0.5)

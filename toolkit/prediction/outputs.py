@@ -61,26 +61,38 @@ def output_file(path: Path, inputs: str | None, overwrite: bool) -> Iterator[Pat
         UserError: an unknown kind of file, the input file itself, one that exists, or a place where
             nothing can be written.
     """
+    read = None if inputs in (None, "-") else Path(str(inputs)).expanduser()
+    if read is not None and path.is_file() and os.path.samefile(path, read):
+        raise UserError(f"--output {path} is the file that is read: choose another name.")
+    with new_file(path, "--output", SUFFIXES, overwrite) as partial:
+        yield partial
+
+
+@contextmanager
+def new_file(path: Path, option: str, suffixes: Sequence[str], overwrite: bool) -> Iterator[Path]:
+    """The same, of a file of other kinds, named by an option of the command line.
+
+    Raises:
+        UserError: an unknown kind of file, one that exists, or a place where nothing can be
+            written.
+    """
     from toolkit.disk import written_whole
 
     suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
+    if suffix not in suffixes:
         raise UserError(
-            f"--output {path}: unknown kind of file; expected one of {', '.join(SUFFIXES)}."
-            f"{near_names(suffix, SUFFIXES)}"
+            f"{option} {path}: unknown kind of file; expected one of {', '.join(suffixes)}."
+            f"{near_names(suffix, suffixes)}"
         )
     if path.is_dir():
-        raise UserError(f"--output {path} is a folder; expected a file.")
-    if path.exists():
-        if inputs not in (None, "-") and os.path.samefile(path, Path(str(inputs)).expanduser()):
-            raise UserError(f"--output {path} is the file that is read: choose another name.")
-        if not overwrite:
-            raise UserError(f"--output {path} exists already. Write over it: --overwrite.")
+        raise UserError(f"{option} {path} is a folder; expected a file.")
+    if path.exists() and not overwrite:
+        raise UserError(f"{option} {path} exists already. Write over it: --overwrite.")
     with ExitStack() as stack:
         try:
             partial = stack.enter_context(written_whole(path))
         except OSError as error:
-            raise UserError(f"--output {path}: {_cannot_write(error)}") from error
+            raise UserError(f"{option} {path}: {_cannot_write(error)}") from error
         yield partial
 
 

@@ -11,12 +11,14 @@ from toolkit.errors import UserError
 from toolkit.json_values import read_object, read_object_if_there
 from toolkit.sources import resolve_model
 
+NO_TASK = "none"  # a body without a head, or one that fills masked tokens
 TEXT, IMAGE, TAGS = "text-classification", "image-classification", "token-classification"
 QUESTIONS, TRANSLATION, GENERATION = "question-answering", "translation", "text-generation"
 
 _RUN_TASKS = {
     **{task: task for task in (TEXT, IMAGE, TAGS, QUESTIONS, TRANSLATION)},
     "language-modeling": GENERATION,
+    "pretraining": NO_TASK,
 }
 _HEADS = {
     "ForSequenceClassification": TEXT,
@@ -94,6 +96,18 @@ def find_source(name: str) -> Source:
         UserError: nothing of that name, a run that is not complete, or a model that predicts
             nothing.
     """
+    source = find_model(name)
+    if source.task == NO_TASK:
+        raise UserError(_pretraining_run(source) if source.is_run else _predicts_nothing(name))
+    return source
+
+
+def find_model(name: str) -> Source:
+    """As `find_source`, and models that predict nothing, whose task is `NO_TASK`.
+
+    Raises:
+        UserError: nothing of that name, or a run that is not complete.
+    """
     path = Path(name).expanduser()
     if path.is_dir():
         if (path / "summary.json").is_file():
@@ -123,11 +137,6 @@ def find_source(name: str) -> Source:
 def _run(name: str, folder: Path) -> Source:
     summary = read_object(folder / "summary.json")
     task = str(summary.get("task"))
-    if task == "pretraining":
-        raise UserError(
-            f"{name}: a pretraining run fills masked tokens; it has no task to predict. Fine-tune "
-            f"its model first: accelerate launch recipes/bert_sentiment.py --model {folder}/model."
-        )
     if task not in _RUN_TASKS:
         known = ", ".join(_RUN_TASKS)
         raise UserError(f"{folder / 'summary.json'}: task {task!r}, expected one of {known}.")
@@ -178,18 +187,13 @@ def _adapter(name: str, path: Path) -> Source:
 
 
 def _task_of_checkpoint(name: str) -> str:
-    """By `architectures` in its config.json.
-
-    Raises:
-        UserError: the checkpoint names none, or one that predicts nothing.
-    """
+    """By `architectures` in its config.json; `NO_TASK` where it names none that predicts."""
     from transformers import AutoModelForSeq2SeqLM
 
     from toolkit.modeling import read_config
 
     config = read_config(name)
-    saved = list(getattr(config, "architectures", None) or [])
-    for architecture in saved:
+    for architecture in _saved_as(config):
         for ending, task in _HEADS.items():
             if architecture.endswith(ending):
                 return task
@@ -198,8 +202,28 @@ def _task_of_checkpoint(name: str) -> str:
             and architecture.endswith(("ForConditionalGeneration", "MTModel"))
         ):
             return TRANSLATION
-    what = ", ".join(saved) or "no class at all (no `architectures` in config.json)"
-    raise UserError(
+    return NO_TASK
+
+
+def _saved_as(config: Any) -> list[str]:
+    """Names of classes."""
+    return list(getattr(config, "architectures", None) or [])
+
+
+def _pretraining_run(source: Source) -> str:
+    return (
+        f"{source.name}: a pretraining run fills masked tokens; it has no task to predict. "
+        "Fine-tune its model first: accelerate launch recipes/bert_sentiment.py --model "
+        f"{source.folder}."
+    )
+
+
+def _predicts_nothing(name: str) -> str:
+    from toolkit.modeling import read_config
+
+    what = ", ".join(_saved_as(read_config(name)))
+    what = what or "no class at all (no `architectures` in config.json)"
+    return (
         f"{name} was saved as {what}: no classifier, nor anything else that predicts. {_OFFERED} "
         "Fine-tune it first, for example: accelerate launch recipes/bert_sentiment.py "
         f"--model {name}, and give the run directory."
