@@ -64,7 +64,7 @@ def read_image(source: Source, options: Options, path: str) -> Reading:
         )
     maps = with_labels(type(model).__name__, weights, _labels(rows, columns, first))
     image = SeenImage(seen.permute(1, 2, 0).numpy(), rows, columns, first)
-    return Reading(source.name, type(model).__name__, (path,), maps, image=image)
+    return Reading(source.name, type(model).__name__, (Path(path).name,), maps, image=image)
 
 
 def _pixels(path: str) -> NDArray[np.uint8]:

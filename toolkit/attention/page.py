@@ -56,7 +56,8 @@ def display_name(model: str) -> str:
     if not path.exists():
         return model
     parts = path.resolve().parts
-    return "/".join(parts[-2:] if parts[-1] in ("model", "adapter") else parts[-1:])
+    is_of_run = parts[-1] in ("model", "adapter") or (path / "summary.json").is_file()
+    return "/".join(parts[-2:] if is_of_run else parts[-1:])
 
 
 def summaries(maps: AttentionMaps) -> dict[str, Tensor]:
@@ -95,9 +96,10 @@ def _attention(reading: Reading, maps: AttentionMaps) -> dict[str, Any]:
 def caption(reading: Reading, kind: Kind) -> str:
     """What one sees, in words."""
     if reading.image is not None:
+        who = "the class token" if reading.image.first else "the upper left patch"
         return (
-            "Where the class token looks: light patches give it much, dark ones little. Every "
-            "picture is scaled to its own lightest patch. Click a patch to see where it looks."
+            f"Where {who} looks: yellow patches give it much, dark blue ones little. Every picture "
+            "is scaled to the patch that gives most. Click a patch to see where it looks itself."
         )
     if kind == "cross":
         return (

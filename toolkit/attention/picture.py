@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ _SIZE, _TITLE_SIZE = 8.5, 9.5
 _GAP = 2.0  # points between two maps
 _BESIDE = 4  # maps in a row where they do not stand by layer
 _LEAST_CELL = 6.0  # points; tokens of smaller ones are not named
-_DARKNESS = 0.85
+_STRENGTH = 0.6  # of the colours laid over an image
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,10 @@ def draw(
     heads = range(len(names)) if head is None else [names.index(head)]
     colours = _colours(reading, maps)
     grid = [[_Map(names[h], colours[row][h]) for h in heads] for row in layers]
-    title = f"{display_name(reading.model)}, {maps.kind} attention: {' / '.join(reading.texts)}"
+    read = " / ".join(reading.texts)
+    if reading.written is not None:
+        read = f"{read} → {reading.written}"
+    title = f"{display_name(reading.model)}, {maps.kind} attention: {read}"
     note = _note(reading)
     if len(layers) == 1 and len(heads) == 1:
         where = f"layer {layers[0] + 1}, {_head(names[heads[0]])}"
@@ -107,7 +111,8 @@ def _rows(found: Sequence[_Map]) -> list[list[_Map]]:
 
 def _note(reading: Reading) -> str:
     if reading.image is not None:
-        return "Light: where the class token looks; scaled to the lightest patch of each picture."
+        who = "the class token" if reading.image.first else "the upper left patch"
+        return f"Yellow: where {who} looks; dark blue: where not."
     return "Rows look at columns. Shade: square root of the share, white 0 %, darkest 100 %."
 
 
@@ -129,7 +134,7 @@ def _colours(reading: Reading, maps: AttentionMaps) -> list[list[NDArray[np.floa
         height, width = pixels.shape[0] // image.rows, pixels.shape[1] // image.columns
         light = light.repeat(height, 0).repeat(width, 1)
         seen = pixels[: light.shape[0], : light.shape[1]]
-        return seen * (1 - _DARKNESS * (1 - light[..., None]))
+        return seen * (1 - _STRENGTH) + colormaps["cividis"](light)[..., :3] * _STRENGTH
 
     return [[lit(table) for table in row] for row in tables]
 

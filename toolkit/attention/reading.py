@@ -118,7 +118,7 @@ def _read_text(source: Source, options: Options, texts: list[str], most: int) ->
     limit = length_limit(asked, tokenizer, model.config, pairs=len(texts) > 1)
     columns = dict(zip(("text", "pair"), [[text] for text in texts], strict=False))
     encoded = encode_batch(columns, tokenizer, limit)
-    inputs = {
+    inputs: dict[str, Tensor] = {
         name: torch.tensor(encoded[name])
         for name in ("input_ids", "token_type_ids")
         if name in encoded
@@ -202,4 +202,7 @@ def _only(texts: list[str], what: str) -> str:
 def _cut(what: str, full: int, limit: int) -> tuple[str, ...]:
     if full <= limit:
         return ()
-    return (f"{what} was cut from {full:,} to {limit:,} tokens (--max-tokens, or the model's own)",)
+    return (
+        f"{what} was cut from {full:,} to {limit:,} tokens; --max-tokens allows more, up to what "
+        "the model can read",
+    )

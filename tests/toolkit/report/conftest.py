@@ -100,7 +100,7 @@ class ReadPage(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         assert len(attributes) == len(dict(attributes)), f"an attribute of {tag} is there twice"
         self.elements.append((tag, {name: value or "" for name, value in attributes}, ""))
-        if tag not in ("br", "hr", "img", "meta"):
+        if tag not in ("br", "hr", "img", "input", "meta"):
             self._open.append(len(self.elements) - 1)
 
     def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:

@@ -44,16 +44,20 @@
 
   // ---- colours and words
 
-  const STOPS = [[255, 255, 255], [0, 114, 178], [0, 43, 77]];
-
-  function shade(value) {
-    const at = Math.min(Math.max(value, 0), 1) * (STOPS.length - 1);
-    const low = Math.min(Math.floor(at), STOPS.length - 2), part = at - low;
-    return STOPS[low].map((c, i) => Math.round(c + part * (STOPS[low + 1][i] - c)));
+  /** A colour for every number from 0 to 1, between stops at equal distances. */
+  function scale(stops) {
+    const colours = Array.from({length: 256}, (_, i) => {
+      const at = i / 255 * (stops.length - 1);
+      const low = Math.min(Math.floor(at), stops.length - 2);
+      return stops[low].map((c, part) => Math.round(c + (at - low) * (stops[low + 1][part] - c)));
+    });
+    return (value) => colours[Math.round(Math.min(Math.max(value, 0), 1) * 255)];
   }
 
-  const COLOURS = Array.from({length: 256}, (_, i) => shade(i / 255));
-  const colour = (value) => COLOURS[Math.round(Math.min(Math.max(value, 0), 1) * 255)];
+  const colour = scale([[255, 255, 255], [0, 114, 178], [0, 43, 77]]);
+  // Cividis, which is read alike with and without colour blindness (Nunez et al. 2018).
+  const light = scale([[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119],
+                       [200, 184, 102], [254, 232, 56]]);
   const css = (rgb) => `rgb(${rgb.join(",")})`;
   const inkOn = (value) => (value > 0.42 ? "#ffffff" : "#1c2128");
 
@@ -79,9 +83,9 @@
 
   // ---- all layers and heads
 
-  function thumbnail(attention, layer, head) {
+  /** A canvas with a pixel for every `block` x `block` shares: the largest of them. */
+  function pixelsOf(attention, layer, head, block) {
     const q = attention.queries.labels.length, k = attention.keys.labels.length;
-    const block = Math.ceil(Math.max(q, k) / LARGEST_THUMBNAIL);
     const canvas = make("canvas", {width: Math.ceil(k / block), height: Math.ceil(q / block)});
     const pixels = new ImageData(canvas.width, canvas.height);
     const largest = new Float32Array(canvas.width * canvas.height);
@@ -98,7 +102,12 @@
     return canvas;
   }
 
-  /** How bright every patch is for a token, between 0 and 1, and the share of the brightest. */
+  function thumbnail(attention, layer, head) {
+    const longest = Math.max(attention.queries.labels.length, attention.keys.labels.length);
+    return pixelsOf(attention, layer, head, Math.ceil(longest / LARGEST_THUMBNAIL));
+  }
+
+  /** The share of every patch over the largest of them, and the largest. */
   function lights(attention, layer, head, token, direction) {
     const count = image.rows * image.columns, values = new Float32Array(count);
     for (let i = 0; i < count; i++) {
@@ -115,13 +124,13 @@
     canvas.width = image.columns;
     canvas.height = image.rows;
     const pixels = new ImageData(canvas.width, canvas.height);
-    values.forEach((value, i) => { pixels.data[4 * i + 3] = Math.round(255 * opacity * (1 - value)); });
+    values.forEach((value, i) => pixels.data.set([...light(value), Math.round(255 * opacity)], 4 * i));
     canvas.getContext("2d").putImageData(pixels, 0, 0);
   }
 
   function imageThumbnail(attention, layer, head) {
     const canvas = make("canvas");
-    drawLight(canvas, lights(attention, layer, head, 0, "from").values, 0.85);
+    drawLight(canvas, lights(attention, layer, head, 0, "from").values, 0.6);
     return canvas;
   }
 
@@ -220,7 +229,8 @@
     for (const side of sides()) {
       const tokens = labelsOf(side), list = make("div", {className: "tokens"});
       tokens.labels.forEach((label, place) => {
-        const chip = make("button", {type: "button", className: "token", dir: "auto"}, label, make("small"));
+        const chip = make("button", {type: "button", className: "token", dir: "auto",
+          title: `token ${place + 1}`}, label, make("small"));
         chip.dataset.side = side;
         chip.dataset.place = place;
         if (tokens.special[place]) chip.classList.add("special");
@@ -247,25 +257,41 @@
       number.textContent = !off && value >= 0.005 ? percent(value) : "";
     }
     const verb = alongKeys ? (attention.same ? "looks at" : "is written looking at") : "is looked at by";
-    say(labelsOf(side).labels[place], verb, values, tokens);
+    say(side, place, verb, values, tokens);
     drawTable(alongKeys ? {row: place} : {column: place});
   }
 
-  function say(label, verb, values, tokens) {
+  /** A token, with its number where there are several like it. */
+  function named(tokens, place) {
+    const {labels} = tokens, label = labels[place];
+    const several = labels.indexOf(label) !== labels.lastIndexOf(label);
+    return make("b", {dir: "auto"}, label, several ? make("sub", {}, String(place + 1)) : "");
+  }
+
+  function say(side, place, verb, values, tokens) {
     const order = values.map((_, i) => i)
       .filter((i) => !(state.withoutSpecial && tokens.special[i]))
       .sort((a, b) => values[b] - values[a]).slice(0, 5).filter((i) => values[i] >= 0.0005);
     const readout = part("readout");
-    readout.replaceChildren(make("b", {}, label), ` ${verb} `);
+    readout.replaceChildren(named(labelsOf(side), place), ` ${verb} `);
     if (!order.length) readout.append("nothing that is shown");
     order.forEach((i, number) => {
-      readout.append(number ? ", " : "", make("b", {}, tokens.labels[i]), ` ${percent(values[i])}`);
+      readout.append(number ? ", " : "", named(tokens, i), ` ${percent(values[i])}`);
     });
   }
 
   // ---- the table of a head
 
-  const table = {cell: 0, left: 0, top: 0};
+  const table = {cell: 0, left: 0, top: 0, drawn: "", canvas: null};
+
+  function tableOf(attention) {
+    const drawn = [state.tab, state.layer, state.head, state.withoutSpecial].join();
+    if (drawn !== table.drawn) {
+      table.canvas = pixelsOf(attention, state.layer, state.head, 1);
+      table.drawn = drawn;
+    }
+    return table.canvas;
+  }
 
   function measure(context, labels) {
     return Math.min(Math.max(...labels.map((label) => context.measureText(label).width)), 110) + 8;
@@ -291,14 +317,8 @@
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
     context.setTransform(scale, 0, 0, scale, 0, 0);
-    for (let query = 0; query < q; query++) {
-      for (let key = 0; key < k; key++) {
-        const value = hidden(attention, query, key) ? 0 :
-          root(attention, state.layer, state.head, query, key);
-        context.fillStyle = css(colour(value));
-        context.fillRect(left + key * cell, top + query * cell, cell, cell);
-      }
-    }
+    context.imageSmoothingEnabled = false;
+    context.drawImage(tableOf(attention), left, top, cell * k, cell * q);
     context.strokeStyle = "#d5dbe1";
     context.strokeRect(left + 0.5, top + 0.5, cell * k - 1, cell * q - 1);
     if (labelled) writeLabels(context, attention, family, size);
@@ -347,8 +367,8 @@
     const attention = current();
     drawTable({row: at.query, column: at.key});
     part("readout").replaceChildren(
-      make("b", {}, attention.queries.labels[at.query]), " looks at ",
-      make("b", {}, attention.keys.labels[at.key]), `: ${percent(share(at.query, at.key))}`);
+      named(attention.queries, at.query), " looks at ", named(attention.keys, at.key),
+      `: ${percent(share(at.query, at.key))}`);
   });
   part("heat").addEventListener("mouseleave", () => show(state.side, state.place));
   part("heat").addEventListener("click", (event) => {
@@ -392,8 +412,8 @@
     part("frame").hidden = token < image.first;
     if (token >= image.first) outline(token - image.first);
     const {values, tokens, alongKeys} = shares("query", token);
-    say(attention.keys.labels[token], alongKeys ? "looks at" : "is looked at by", values, tokens);
-    part("readout").append(`. The lightest patch has ${percent(found.most)}; patches are (row, column).`);
+    say("query", token, alongKeys ? "looks at" : "is looked at by", values, tokens);
+    part("readout").append(`. Patches are (row, column); yellow is ${percent(found.most)}.`);
     for (const chip of part("flows").querySelectorAll(".token")) {
       chip.classList.toggle("chosen", +chip.dataset.place === token);
     }
@@ -413,12 +433,13 @@
     part("table").hidden = part("hide").hidden = part("legend").hidden = true;
     document.body.style.setProperty("--image", `url("${image.source}")`);
     document.body.style.setProperty("--ratio", `${image.width} / ${image.height}`);
-    part("stage").append(make("div", {id: "frame", hidden: true}));
+    part("grid").classList.toggle("pixels", Math.max(image.width, image.height) < 200);
     const shown = attentions[0].queries.labels.length;
     part("directions").hidden = shown < attentions[0].keys.labels.length;
     const list = make("div", {className: "tokens"});
     for (let place = 0; place < Math.min(image.first, shown); place++) {
-      const chip = make("button", {type: "button", className: "token special"}, attentions[0].keys.labels[place]);
+      const chip = make("button", {type: "button", className: "token special"},
+        attentions[0].keys.labels[place]);
       chip.dataset.side = "query";
       chip.dataset.place = place;
       list.append(chip);
@@ -441,7 +462,8 @@
     state.layer = Math.min(state.layer, attention.layers - 1);
     state.head = Math.min(state.head, attention.columns - 1);
     state.side = "query";
-    const ordinary = attention.queries.special.indexOf(0);
+    const ordinary = attention.queries.labels.findIndex((label, i) =>
+      !attention.queries.special[i] && label !== "\u2423");
     state.place = image ? 0 : Math.max(ordinary, 0);
     document.querySelectorAll("[role=tab]").forEach((tab, i) => {
       tab.setAttribute("aria-selected", i === number);
