@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import dataclasses
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from toolkit.data.tokenization import check_tokenizer, encode_batch, length_limi
 from toolkit.errors import UserError
 from toolkit.modeling import load_tokenizer, read_config
 from toolkit.prediction.loading import load_model
+from toolkit.prediction.opening import check_options
 from toolkit.prediction.predictor import Options
 from toolkit.prediction.source import (
     GENERATION,
@@ -66,15 +68,11 @@ class Reading:
     written: str | None = None
     made: bool = False
     image: SeenImage | None = None
-    remarks: tuple[str, ...] = field(default=())
+    remarks: tuple[str, ...] = ()
 
 
 def read(
-    name: str,
-    texts: list[str],
-    implementation: str = "scratch",
-    device: str = "auto",
-    max_tokens: int = MAX_TOKENS,
+    name: str, texts: list[str], options: Options | None = None, max_tokens: int = MAX_TOKENS
 ) -> Reading:
     """Open a model as `toolkit predict` does, or one without a task, and let it read.
 
@@ -83,8 +81,7 @@ def read(
         texts: a text, or two: a pair, or for a model that translates its source and a translation
             (without one, it makes its own, always taking the most probable token); or the path of
             an image.
-        implementation: scratch or hf.
-        device: auto, cpu, cuda, cuda:1.
+        options: implementation and device; for a translation its prefix and languages.
         max_tokens: longer texts are cut.
 
     Raises:
@@ -94,7 +91,8 @@ def read(
     source = find_model(name)
     if source.is_tfidf:
         raise UserError(f"{name}: a TF-IDF model has no attention. Give a Transformer.")
-    options = Options(implementation=implementation, device=device)
+    options = options or Options()
+    check_options(source, options)
     config = read_config(source.folder)
     if has_images(config):
         from toolkit.attention.images import read_image
@@ -135,8 +133,6 @@ def _read_translation(source: Source, options: Options, texts: list[str], most: 
             f"{source.name}: an encoder with a decoder that does {source.task}. Of encoders with a "
             "decoder, the attention of those that write (Marian, BART, T5) can be shown."
         )
-    import dataclasses
-
     from toolkit.prediction.translation import open_translator
 
     asked = min(most, source.tokenization("max_length") or most)
@@ -160,6 +156,7 @@ def _read_translation(source: Source, options: Options, texts: list[str], most: 
         with torch.inference_mode():
             written = writer.generate(model, {k: v.to(device) for k, v in inputs.items()}).cpu()
         decoder_ids = torch.cat([_start(model), written[:, :-1]], dim=1)
+        remarks += _unfinished(model, written)
     maps = collect(
         model,
         {**inputs, "decoder_input_ids": decoder_ids},
@@ -172,6 +169,13 @@ def _read_translation(source: Source, options: Options, texts: list[str], most: 
         source.name, type(model).__name__, (texts[0],), maps,
         written=texts[1] if len(texts) > 1 else text, made=len(texts) == 1, remarks=remarks,
     )  # fmt: skip
+
+
+def _unfinished(model: Any, written: Tensor) -> tuple[str, ...]:
+    ends = model.generation_config.eos_token_id
+    if int(written[0, -1]) in (ends if isinstance(ends, list) else [ends]):
+        return ()
+    return (f"its translation was stopped after {written.shape[1]:,} tokens",)
 
 
 def _start(model: Any) -> Tensor:

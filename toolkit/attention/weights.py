@@ -124,7 +124,10 @@ def with_labels(
         try:
             maps[kind] = AttentionMaps(kind, weights[:, 0], queries, keys)
         except ValueError as error:
-            raise UserError(f"{name}, {kind}: {error}.") from error
+            raise UserError(
+                f"{name}, {kind} attention: {error}. Only shares of the tokens can be shown; some "
+                "models (gpt-oss) give a part to a sink that is no token."
+            ) from error
     return maps
 
 

@@ -19,6 +19,8 @@ HELP = (
     "toolkit attention results/runs/bert_sentiment/RUN 房间很干净"
 )
 
+_LARGE = 10  # MB, from which on it is said
+
 WORDS = "texts"
 """Argument whose words may also stand behind options."""
 
@@ -74,6 +76,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="cut longer texts; translations too (default: 128)",
     )
+    group.add_argument("--prefix", help="put before a text to translate (T5)")
+    group.add_argument("--source-language", metavar="CODE", help="for models of many languages")
+    group.add_argument("--target-language", metavar="CODE", help="likewise")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -140,8 +145,11 @@ def _read(args: argparse.Namespace) -> Reading:
 
     with working(f"{args.model} is loaded and reads"):
         from toolkit.attention.reading import read
+        from toolkit.prediction.predictor import Options
 
-        return read(args.model, args.texts, args.implementation, args.device, args.max_tokens)
+        names = ("implementation", "device", "prefix", "source_language", "target_language")
+        options = Options(**{name: getattr(args, name) for name in names})
+        return read(args.model, args.texts, options, args.max_tokens)
 
 
 def _write_page(reading: Reading, file: Path) -> None:
@@ -152,9 +160,11 @@ def _write_page(reading: Reading, file: Path) -> None:
 
 def _write_picture(args: argparse.Namespace, reading: Reading, file: Path) -> None:
     from toolkit.attention.picture import draw, write_picture
+    from toolkit.progress import working
 
-    figure = draw(reading, args.kind, args.layer, args.head)
-    write_picture(figure, file, args.png.suffix.lower())
+    with working("drawing"):
+        figure = draw(reading, args.kind, args.layer, args.head)
+        write_picture(figure, file, args.png.suffix.lower())
 
 
 def _say_done(args: argparse.Namespace, reading: Reading) -> None:
@@ -166,5 +176,11 @@ def _say_done(args: argparse.Namespace, reading: Reading) -> None:
         notify(f"its own translation: {reading.written}")
     for path in (_page_name(args), args.png, args.json):
         if path not in (None, "-"):
-            size = Path(path).stat().st_size / 1e6
-            notify(f"written: {path} ({size:.1f} MB)")
+            notify(f"written: {path} ({_megabytes(path):.1f} MB)")
+    page = _page_name(args)
+    if page is not None and _megabytes(page) > _LARGE:
+        notify(f"note: browsers take their time with {page}; fewer tokens: --max-tokens 64.")
+
+
+def _megabytes(path: str | Path) -> float:
+    return Path(path).stat().st_size / 1e6

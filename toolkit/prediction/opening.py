@@ -11,6 +11,7 @@ from toolkit.prediction.predictor import Options, Predictor
 from toolkit.prediction.source import (
     GENERATION,
     IMAGE,
+    NO_TASK,
     QUESTIONS,
     TAGS,
     TEXT,
@@ -57,7 +58,7 @@ def open_source(source: Source, options: Options) -> Predictor:
     for name in ("batch_tokens", "max_length", "max_new_tokens", "beams"):
         if getattr(options, name) is not None:
             check_range(name.replace("_", "-"), getattr(options, name), 1, 1 << 30)
-    _check_special(source, options)
+    check_options(source, options)
     module, function = _OPENERS[source.task]
     opened: Predictor = getattr(import_module(f"toolkit.prediction.{module}"), function)(
         source, options
@@ -74,8 +75,12 @@ def open_model(name: str, options: Options | None = None) -> Predictor:
     return open_source(find_source(name), options or Options())
 
 
-def _check_special(source: Source, options: Options) -> None:
-    """Refuse options that mean nothing to the model."""
+def check_options(source: Source, options: Options) -> None:
+    """Refuse options that mean nothing to the model.
+
+    Raises:
+        UserError: names the first of them.
+    """
     default = Options()
     given = [
         field.name
@@ -83,10 +88,11 @@ def _check_special(source: Source, options: Options) -> None:
         if getattr(options, field.name) != getattr(default, field.name)
     ]
     for name in given:
-        flag, tasks = f"--{name.replace('_', '-')}", _TASKS.get(name, tuple(_OPENERS))
-        if source.task not in tasks:
+        flag, tasks = f"--{name.replace('_', '-')}", _TASKS.get(name)
+        if tasks is not None and source.task not in tasks:
+            does = "has no task" if source.task == NO_TASK else f"does {source.task}"
             raise UserError(
-                f"{flag} is for {', '.join(tasks)}; {source.name} does {source.task}. Leave it out."
+                f"{flag} is for {', '.join(tasks)}; {source.name} {does}. Leave it out."
             )
         if source.is_tfidf and not (name == "device" and options.device == "cpu"):
             raise UserError(

@@ -14,6 +14,7 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM,
 
 from toolkit.attention.reading import read
 from toolkit.errors import UserError
+from toolkit.prediction import Options
 
 from .conftest import CHINESE, assert_close
 
@@ -26,7 +27,7 @@ def eager(auto: Any, folder: Path) -> Any:
 
 @IMPLEMENTATIONS
 def test_a_body_without_a_head(bert: Path, implementation: str) -> None:
-    found = read(str(bert), ["今天房间好棒"], implementation)
+    found = read(str(bert), ["今天房间好棒"], Options(implementation))
 
     ids = AutoTokenizer.from_pretrained(bert)("今天房间好棒", return_tensors="pt")
     with torch.no_grad():
@@ -39,7 +40,7 @@ def test_a_body_without_a_head(bert: Path, implementation: str) -> None:
 
 @IMPLEMENTATIONS
 def test_a_pair_has_its_segments(bert: Path, implementation: str) -> None:
-    found = read(str(bert), ["房间好", "服务差"], implementation)
+    found = read(str(bert), ["房间好", "服务差"], Options(implementation))
 
     ids = AutoTokenizer.from_pretrained(bert)("房间好", "服务差", return_tensors="pt")
     assert ids["token_type_ids"].sum() == 4
@@ -72,7 +73,7 @@ def test_a_frozen_run(frozen_run: Path) -> None:
 
 @IMPLEMENTATIONS
 def test_a_language_model(gpt2: Path, implementation: str) -> None:
-    found = read(str(gpt2), [CHINESE], implementation)
+    found = read(str(gpt2), [CHINESE], Options(implementation))
 
     ids = AutoTokenizer.from_pretrained(gpt2)(CHINESE, return_tensors="pt")
     with torch.no_grad():
@@ -84,7 +85,7 @@ def test_a_language_model(gpt2: Path, implementation: str) -> None:
 
 @IMPLEMENTATIONS
 def test_a_translation_of_its_own(marian: Path, implementation: str) -> None:
-    found = read(str(marian), ["3 plus 12"], implementation, max_tokens=12)
+    found = read(str(marian), ["3 plus 12"], Options(implementation), max_tokens=12)
 
     tokenizer = AutoTokenizer.from_pretrained(marian)
     model = eager(AutoModelForSeq2SeqLM, marian)
@@ -92,6 +93,7 @@ def test_a_translation_of_its_own(marian: Path, implementation: str) -> None:
     made = model.generate(**ids, num_beams=1, do_sample=False, max_new_tokens=12)
     with torch.no_grad():
         outputs = model(**ids, decoder_input_ids=made[:, :-1], output_attentions=True)
+    assert found.remarks == (f"its translation was stopped after {made.shape[1] - 1} tokens",)
     names = {"encoder": "encoder_attentions", "decoder": "decoder_attentions",
              "cross": "cross_attentions"}  # fmt: skip
     assert list(found.maps) == list(names)
@@ -106,7 +108,7 @@ def test_a_translation_of_its_own(marian: Path, implementation: str) -> None:
 
 @IMPLEMENTATIONS
 def test_a_translation_that_is_given(marian: Path, implementation: str) -> None:
-    found = read(str(marian), ["3 plus 12", "3加12"], implementation)
+    found = read(str(marian), ["3 plus 12", "3加12"], Options(implementation))
 
     tokenizer = AutoTokenizer.from_pretrained(marian)
     ids = tokenizer("3 plus 12", text_target="3加12", return_tensors="pt")
@@ -119,7 +121,7 @@ def test_a_translation_that_is_given(marian: Path, implementation: str) -> None:
 
 @IMPLEMENTATIONS
 def test_an_image(vit: Path, photo: Path, implementation: str) -> None:
-    found = read(str(vit), [str(photo)], implementation)
+    found = read(str(vit), [str(photo)], Options(implementation))
 
     from transformers import AutoImageProcessor
 
@@ -173,6 +175,14 @@ def test_a_text_for_a_model_of_images(vit: Path, photo: Path, tmp_path: Path) ->
     (tmp_path / "broken.png").write_bytes(b"not a picture")
     with pytest.raises(UserError, match="is no image that can be read"):
         read(str(vit), [str(tmp_path / "broken.png")])
+
+
+def test_a_prefix_is_for_translations(bert: Path, marian: Path) -> None:
+    whole = read(str(marian), ["3 plus 12", "3"])
+    parted = read(str(marian), ["12", "3"], Options(prefix="3 plus "))
+    assert_close(whole.maps["cross"].weights, parted.maps["cross"].weights)
+    with pytest.raises(UserError, match="--prefix is for translation"):
+        read(str(bert), ["12"], Options(prefix="3 plus "))
 
 
 def test_two_texts_for_a_language_model(gpt2: Path) -> None:
