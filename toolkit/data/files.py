@@ -10,9 +10,11 @@ import csv
 import gzip
 import io
 import json
+import re
 import sys
 import zlib
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,7 @@ class Table:
     columns: dict[str, list[Any]]
     source: str
     unit: str  # what `positions` counts: "line" or "row"
-    positions: list[int]
+    positions: Sequence[int]
     class_names: dict[str, list[str]] = field(default_factory=dict)  # of columns that declare them
 
     def __len__(self) -> int:
@@ -133,117 +135,143 @@ def check_exists(path: Path) -> None:
         raise UserError(f"no such file or folder: {path}.{near_names(path.name, siblings)}")
 
 
+_MARK = re.compile('("?)sep=([^\r\n"])\\1\r?\n', re.IGNORECASE)
+"""A first line by which Excel tells itself what separates fields."""
+
+
 def _read_csv(content: bytes, path: Path) -> Table:
     """RFC 4180: a field in quotes may hold commas, doubled quotes and line ends.
 
     Where a header has semicolons and no comma these separate, as Excel writes it wherever the comma
-    stands in numbers.
+    stands in numbers; or what a first line such as ``sep=;`` names.
     """
     csv.field_size_limit(
         min(sys.maxsize, 2**31 - 1)
     )  # the default refuses texts above 131,072 bytes
     text = decode(content, path)
-    header = text.lstrip().partition("\n")[0]
+    del content  # as large as the file
     if "\r" in text and "\n" not in text:
         raise UserError(
             f"{path}: its lines end in carriage returns alone, as old Macs wrote them. "
             f"For example: tr '\\r' '\\n' < {path.name} > mended-{path.name}"
         )
-    delimiter = ";" if ";" in header and "," not in header else ","
+    start, delimiter = 0, ""
+    if mark := _MARK.match(text):
+        start, delimiter = mark.end(), mark[2]
+        notify(f"{path}: separated by {_name(delimiter)}, as its first line says; no row.")
+    else:
+        header = text[: _SAMPLE + 1].lstrip().partition("\n")[0]
+        delimiter = ";" if ";" in header and "," not in header else ","
     note_file(path, delimiter=delimiter)
-    # newline="\n": a line ends there alone; csv itself refuses a carriage return outside of quotes.
-    reader = csv.reader(io.StringIO(text, newline="\n"), strict=True, delimiter=delimiter)
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    first_line = 1
+    rows = _csv_rows(text, start, delimiter, path)
+    advice = f"A text that holds a {_name(delimiter)} must stand in quotes."
+    return _table_with_header(rows, path, advice, empty='is written ""')
+
+
+_SAMPLE = 1 << 16  # characters a header stands in
+_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
+
+
+def _name(delimiter: str) -> str:
+    return _DELIMITERS.get(delimiter, delimiter)
+
+
+def _csv_rows(text: str, start: int, delimiter: str, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Rows with the line each begins in, from character `start`, which begins a line."""
+    before = text.count("\n", 0, start)
+    first_line = before + 1
+    # A line ends at "\n" alone; csv itself refuses a carriage return outside of quotes.
+    reader = csv.reader(_lines(text, start), strict=True, delimiter=delimiter)
     try:
         for row in reader:
-            rows.append(row)
-            lines.append(first_line)
-            first_line = reader.line_num + 1
+            yield first_line, row
+            first_line = reader.line_num + before + 1
     except csv.Error as error:
         raise UserError(
             f"{path}, line {first_line}: not well-formed CSV ({error}). A field that holds a "
-            f"{_DELIMITERS[delimiter]}, a quote or a line end must stand in quotes, and a quote "
+            f"{_name(delimiter)}, a quote or a line end must stand in quotes, and a quote "
             "inside it be doubled."
         ) from error
-    return _table_with_header(rows, lines, path, delimiter)
 
 
-_DELIMITERS = {",": "comma", ";": "semicolon"}
+def _lines(text: str, start: int = 0) -> Iterator[str]:
+    """Lines with their ends, without a copy of the whole."""
+    while (end := text.find("\n", start)) >= 0:
+        yield text[start : end + 1]
+        start = end + 1
+    if start < len(text):  # what follows the last line end is no line where it is nothing
+        yield text[start:]
 
 
 def _read_tsv(content: bytes, path: Path) -> Table:
     """One row a line, fields separated by tabs, no quoting: quotes are part of the text."""
-    lines = decode(content, path).split("\n")
+    text = decode(content, path)
     note_file(path, delimiter="\t")
-    if lines[-1] == "":  # what follows the last line end is no line
-        lines.pop()
-    rows, numbers = [], []
-    for number, line in enumerate(lines, start=1):
-        line = line.removesuffix("\r")
-        rows.append(line.split("\t") if line else [])
-        numbers.append(number)
-    return _table_with_header(rows, numbers, path, delimiter="\t")
+    stripped = (line.removesuffix("\n").removesuffix("\r") for line in _lines(text))
+    rows = enumerate((line.split("\t") if line else [] for line in stripped), start=1)
+    advice = "A text must not hold a tab or a line end."
+    return _table_with_header(rows, path, advice, empty="needs .csv or .jsonl")
 
 
 def _table_with_header(
-    rows: list[list[str]], lines: list[int], path: Path, delimiter: str
+    rows: Iterator[tuple[int, list[str]]], path: Path, advice: str, empty: str
 ) -> Table:
     """Rows below the first one. An empty line is none, unless the file has one column only: there
     it is a row with an empty cell, but for those at the end of the file, which are counted aloud.
+
+    Args:
+        rows: cells of every row with its line.
+        advice: what to do where a row has another number of fields.
+        empty: how an empty text at the end is written.
     """
-    filled = [number for number, row in enumerate(rows) if row]
-    if not filled:
+    header = next((row for _, row in rows if row), None)
+    if header is None:
         raise UserError(f"{path} is empty.")
-    first, end = filled[0], filled[-1] + 1
-    header = [name.strip().removeprefix("\ufeff").strip() for name in rows[first]]
-    kept, positions = [], []
-    for row, line in zip(rows[first + 1 : end], lines[first + 1 : end], strict=True):
+    header = [name.strip().removeprefix("\ufeff").strip() for name in header]
+    cells: list[list[Any]] = [[] for _ in header]
+    positions, empty_lines = array("q"), []
+    for line, row in rows:
         if not row:
-            if len(header) > 1:
-                continue
-            row = [""]
+            empty_lines.append(line)
+            continue
+        if len(header) == 1:
+            cells[0] += [""] * len(empty_lines)
+            positions.extend(empty_lines)
+        empty_lines.clear()
         if len(row) == len(header):
-            kept.append(row)
+            for column, cell in zip(cells, row, strict=True):
+                column.append(cell)
             positions.append(line)
         elif len(row) > 1 or row[0].strip():  # else a line of spaces: no row
             raise UserError(
                 f"{path}, line {line}: {len(row)} fields, expected {len(header)} "
-                f"({', '.join(header)}). "
-                + (
-                    f"A text that holds a {_DELIMITERS[delimiter]} must stand in quotes."
-                    if delimiter in _DELIMITERS
-                    else "A text must not hold a tab or a line end."
-                )
+                f"({', '.join(header)}). {advice}"
             )
-    if not kept:
+    if not positions:
         raise UserError(f"{path} holds a header but no rows.")
-    if len(header) == 1 and end < len(rows):
-        _say_dropped(len(rows) - end, path, delimiter)
-    columns = _columns(header, kept, path)
-    return Table(columns, str(path), "line", positions)
+    if len(header) == 1 and empty_lines:
+        _say_dropped(len(empty_lines), path, empty)
+    return Table(_columns(header, cells, path), str(path), "line", positions)
 
 
-def _columns(header: list[str], rows: list[list[str]], path: Path) -> dict[str, list[Any]]:
+def _columns(header: list[str], cells: list[list[Any]], path: Path) -> dict[str, list[Any]]:
     """Cells by column; without those that have neither a name nor content, as Excel leaves them.
 
     Raises:
         UserError: two columns have one name.
     """
     columns: dict[str, list[Any]] = {}
-    for name, cells in zip(header, zip(*rows, strict=True), strict=True):
-        if not name and not any(map(str.strip, cells)):
+    for name, column in zip(header, cells, strict=True):
+        if not name and not any(map(str.strip, column)):
             continue
         if name in columns:
             raise UserError(f"{path}: two columns have the same name: {', '.join(header)}.")
-        columns[name] = list(cells)
+        columns[name] = column
     return columns
 
 
-def _say_dropped(count: int, path: Path, delimiter: str) -> None:
+def _say_dropped(count: int, path: Path, written: str) -> None:
     """Empty lines at the end of a file of one column could have been meant as empty texts."""
-    written = 'is written ""' if delimiter in _DELIMITERS else "needs .csv or .jsonl"
     lines = (
         "1 empty line at its end is no row"
         if count == 1

@@ -7,7 +7,14 @@ from typing import Any
 
 from toolkit.console import notify
 from toolkit.data.rows import HELD_OUT, LabelledRows, count_rows
-from toolkit.data.splits import find_overlap, held_out_size, split_hash, stratified_order, take
+from toolkit.data.splits import (
+    Groups,
+    find_overlap,
+    held_out_size,
+    split_hash,
+    stratified_order,
+    take,
+)
 from toolkit.errors import UserError
 
 
@@ -94,8 +101,8 @@ def make_splits(
         taken, remaining = take(stratified_order(pool.keys, pool.labels, seed), made_sizes[name])
         check_taken(taken, remaining, name, made_sizes[name])
         splits[name] = pool.select(sorted(taken))
-        pool = pool.select(sorted(row for group in remaining for row in group))
-    order = [row for group in stratified_order(pool.keys, pool.labels, seed) for row in group]
+        pool = pool.select(sorted(remaining.flat()))
+    order = stratified_order(pool.keys, pool.labels, seed).flat()
     size = _checked_size("train", sizes["train"], len(order))
     return {
         "train": pool.select(order[:size]),
@@ -103,7 +110,7 @@ def make_splits(
     }
 
 
-def check_taken(taken: list[int], remaining: list[list[int]], name: str, size: int) -> None:
+def check_taken(taken: list[int], remaining: Groups, name: str, size: int) -> None:
     """A split that was made has rows.
 
     Args:
@@ -170,7 +177,7 @@ def _first_rows(split: LabelledRows, size: int | None, name: str, seed: int) -> 
     """All rows, or a stratified part of `size` rows, in the order of the source."""
     if size is None or size == len(split):
         return split
-    order = [row for group in stratified_order(split.keys, split.labels, seed) for row in group]
+    order = stratified_order(split.keys, split.labels, seed).flat()
     return split.select(sorted(order[: _checked_size(name, size, len(split))]))
 
 

@@ -7,8 +7,10 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import datasets
+import pyarrow as pa
 
 from toolkit.console import notify
 from toolkit.data.columns import label_column as find_label_column
@@ -76,15 +78,11 @@ class LabelledRows(Labelled):
 
     def to_dataset(self, names: list[str]) -> datasets.Dataset:
         """Columns id (str), text (str), pair (str; of pairs only), label (int)."""
-        columns: dict[str, Sequence[str | int]] = {"id": self.ids, "text": self.texts}
+        columns = {"id": pa.array(self.ids, pa.string()), "text": pa.array(self.texts, pa.string())}
         if self.pairs is not None:
-            columns["pair"] = self.pairs
-        kinds = dict.fromkeys(columns, datasets.Value("string")) | {
-            "label": datasets.Value("int64")
-        }
-        return datasets.Dataset.from_dict(
-            {**columns, "label": self.label_ids(names)}, features=datasets.Features(kinds)
-        )
+            columns["pair"] = pa.array(self.pairs, pa.string())
+        columns["label"] = pa.array(self.label_ids(names), pa.int64())
+        return datasets.Dataset(pa.table(columns))
 
 
 def read_rows(
@@ -149,13 +147,25 @@ def _read_texts(table: Table, column: str) -> list[str]:
 
 def _read_labels(table: Table, column: str) -> list[str]:
     """Label names of a column; missing ones are empty."""
+    names: dict[tuple[type, Any], str] = {}  # of cells seen: every name once, however many rows
     labels = []
     for row, cell in enumerate(table.columns[column]):
         try:
-            labels.append(label_name(cell) or "")
-        except ValueError as error:
-            raise UserError(f"{table.place(row)}: {column} is {error}.") from error
+            known = names.get((type(cell), cell))
+        except TypeError:  # a list or an object
+            known = None
+        if known is None:
+            try:
+                known = label_name(cell) or ""
+            except ValueError as error:
+                raise UserError(f"{table.place(row)}: {column} is {error}.") from error
+            if len(names) < _MOST_NAMES:
+                names[type(cell), cell] = known
+        labels.append(known)
     return labels
+
+
+_MOST_NAMES = 10_000
 
 
 def clean(split: LabelledRows, name: str, splits_given: bool) -> LabelledRows:

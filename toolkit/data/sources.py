@@ -124,10 +124,25 @@ def _join(paths: list[Path], split: str) -> Table:
     columns = {
         name: [cell for t in tables for cell in t.columns[name]] for name in tables[0].columns
     }
-    count = len(next(iter(columns.values())))
-    positions = list(range(1, count + 1))
-    class_names = tables[0].class_names
-    return Table(columns, f"{paths[0].parent}/{split}", "row", positions, class_names)
+    first, parts = tables[0], tuple(tables)
+    count = sum(map(len, tables))
+    source = f"{paths[0].parent}/{split}"
+    return _Joined(columns, source, "row", range(1, count + 1), first.class_names, parts)
+
+
+@dataclass(frozen=True)
+class _Joined(Table):
+    """Rows of several files, one after the other; each is named by its own."""
+
+    parts: tuple[Table, ...] = ()
+
+    def place(self, row: int) -> str:
+        """Where row `row` stands: file and line."""
+        for part in self.parts:
+            if row < len(part):
+                return part.place(row)
+            row -= len(part)
+        raise IndexError(row)
 
 
 def _read_hub(name: str, config: str | None) -> Source:

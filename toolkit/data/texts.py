@@ -68,7 +68,7 @@ def load_texts(
         size = held_out_size(validation_size, len(pool), 1)
         held_out, rest = take(order, size)
         check_taken(held_out, rest, "validation", size)
-        train = [pool[row] for group in rest for row in group]
+        train = [pool[row] for row in rest.flat()]
         validation = [pool[row] for row in sorted(held_out)]
     sizes = {"train": len(train), "validation": len(validation)}
     hashes = {"train": _hash(train), "validation": _hash(validation)}

@@ -203,8 +203,8 @@ def _make(
         taken, remaining = take(stratified_order(pool.keys, pool.kinds, seed), size)
         check_taken(taken, remaining, split, size)
         splits[split] = pool.select(sorted(taken))
-        pool = pool.select(sorted(row for group in remaining for row in group))
-    order = [row for group in stratified_order(pool.keys, pool.kinds, seed) for row in group]
+        pool = pool.select(sorted(remaining.flat()))
+    order = stratified_order(pool.keys, pool.kinds, seed).flat()
     splits["train"] = pool.select(order[: _checked(sizes.get("train"), len(pool), "train")])
     return {split: splits[split] for split in ("train", *HELD_OUT)}
 
@@ -213,7 +213,7 @@ def _first(rows: _Rows, size: int | None, split: str, seed: int) -> _Rows:
     size = _checked(size, len(rows), split)
     if size == len(rows):
         return rows
-    order = [row for group in stratified_order(rows.keys, rows.kinds, seed) for row in group]
+    order = stratified_order(rows.keys, rows.kinds, seed).flat()
     return rows.select(sorted(order[:size]))
 
 

@@ -269,3 +269,29 @@ def test_columns_without_name_and_content_are_none(tmp_path):
     assert index.columns == {"": ["0", "1"], "text": ["好", "坏"]}
     with pytest.raises(UserError, match="two columns have the same name"):
         read_table(write(tmp_path / "c.csv", ",text,\n0,好,x\n".encode()))
+
+
+@pytest.mark.parametrize(
+    ("mark", "delimiter"),
+    [("sep=;", ";"), ("sep=,", ","), ("SEP=\t", "\t"), ('"sep=|"', "|")],
+)
+def test_the_line_by_which_excel_names_its_separator_is_no_header(
+    tmp_path, capsys, mark, delimiter
+):
+    body = f'text{delimiter}label\r\n"一,二;三\t|\n四"{delimiter}1\r\n坏{delimiter}0\r\n'
+    path = write(tmp_path / "a.csv", f"\ufeff{mark}\r\n{body}".encode())
+    with files_read() as log:
+        table = read_table(path)
+    assert rows_of(table) == [("一,二;三\t|\n四", "1"), ("坏", "0")]
+    assert [table.place(row).rsplit(" ", 1)[1] for row in range(2)] == ["3", "5"]
+    assert log[path].delimiter == delimiter
+    assert "as its first line says" in capsys.readouterr().err
+    broken = write(tmp_path / "b.csv", f"{mark}\n{body}一{delimiter}二{delimiter}三\n".encode())
+    with pytest.raises(UserError, match=r"b\.csv, line 6: 3 fields, expected 2"):
+        read_table(broken)
+
+
+def test_a_column_may_be_called_sep(tmp_path):
+    assert rows_of(read_table(write(tmp_path / "a.csv", b"text,label,sep=;\na,1,x\n"))) == [
+        ("a", "1")
+    ]

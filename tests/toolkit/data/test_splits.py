@@ -1,6 +1,8 @@
 """Splits: any labels, any repetitions."""
 
-from collections import Counter
+import hashlib
+import json
+from collections import Counter, defaultdict
 from itertools import chain
 
 import pytest
@@ -57,6 +59,36 @@ def test_order_does_not_depend_on_the_order_of_rows(rows, seed, data):
         keys, labels = zip(*variant, strict=True)
         results.append([keys[group[0]] for group in stratified_order(keys, labels, seed)])
     assert results[0] == results[1]
+
+
+def order_by_hand(keys, labels, seed):
+    """The definition, group by group."""
+    groups, classes, placed = defaultdict(list), defaultdict(list), []
+    for row, key in enumerate(keys):
+        groups[key].append(row)
+    for key, rows in groups.items():
+        digest = hashlib.blake2b(f"{seed}\n{key}".encode(), digest_size=16).digest()
+        classes[min(labels[row] for row in rows)].append((digest, rows))
+    for label, members in classes.items():
+        first = 0.0 if len(members) >= 3 else 0.5
+        for rank, (_, rows) in enumerate(sorted(members)):
+            placed.append(((rank + first) / len(members), label, rows))
+    return [rows for _, _, rows in sorted(placed)]
+
+
+@given(rows=LABELLED, seed=st.integers(0, 9))
+def test_order_is_its_definition(rows, seed):
+    texts, labels = zip(*rows, strict=True)
+    order = stratified_order(texts, labels, seed)
+    expected = order_by_hand(texts, labels, seed)
+    assert [*order] == expected
+    assert order.flat() == [row for group in expected for row in group]
+    assert [*order[1:3]] == expected[1:3]
+    assert order[-1] == expected[-1]
+
+
+def test_nothing_has_an_order():
+    assert [*stratified_order([], [], 0)] == []
 
 
 @given(sizes=st.lists(st.integers(1, 4), max_size=20), size=st.integers(0, 30))
@@ -117,3 +149,18 @@ def test_hash_changes_with_text_label_order_and_boundaries():
     assert len(set(hashes)) == 5
     assert hashes[0] == split_hash(("a", "b"), ("0", "1"))
     assert len(hashes[0]) == 64
+
+
+WORDS = st.text(max_size=8)
+
+
+@given(rows=st.lists(st.tuples(WORDS, WORDS, WORDS), max_size=5))
+def test_hash_is_over_lines_of_json(rows):
+    first, second, labels = ([row[i] for row in rows] for i in range(3))
+    for contents in (first, list(zip(first, second, strict=True))):
+        lines = [
+            json.dumps([content, label], ensure_ascii=False) + "\n"
+            for content, label in zip(contents, labels, strict=True)
+        ]
+        expected = hashlib.sha256("".join(lines).encode()).hexdigest()
+        assert split_hash(contents, labels) == expected

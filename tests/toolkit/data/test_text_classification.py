@@ -338,7 +338,7 @@ def test_names_of_nothing_are_refused(name, message):
         load_text_classification(name)
 
 
-def test_folder_of_splits_takes_each_name_and_joins_numbered_parts(tmp_path):
+def test_folder_of_splits_takes_each_name_and_joins_numbered_parts(tmp_path, capsys):
     rows = alternating(0, 1)
     write_csv(tmp_path / "train-00000-of-00002.csv", rows[:6])
     write_csv(tmp_path / "train-00001-of-00002.csv", rows[6:])
@@ -350,6 +350,14 @@ def test_folder_of_splits_takes_each_name_and_joins_numbered_parts(tmp_path):
     assert data.validation["text"][:] == ["开发"]
     assert data.test["text"][:] == ["测试"]
     assert data.summary["splits_made"] == []
+    write_csv(tmp_path / "train-00001-of-00002.csv", [*rows[6:], (" ", 1)])
+    write_csv(tmp_path / "test.csv", [("测试", 2)])
+    with pytest.raises(UserError, match="no training row has"):
+        load_text_classification(str(tmp_path))
+    assert (
+        "the first: " + str(tmp_path / "train-00001-of-00002.csv, line 8")
+        in capsys.readouterr().err
+    )
     write_csv(tmp_path / "val.csv", rows)
     with pytest.raises(UserError, match=r"more than one validation file: dev\.csv, val\.csv"):
         load_text_classification(str(tmp_path))
