@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
+from toolkit.console import notify
 from toolkit.disk import sync
 from toolkit.errors import UserError
 
@@ -34,7 +36,7 @@ def build_once(name: str, build: Callable[[Path], None]) -> Path:
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{target}.lock"):
+        with _alone(target):
             if not target.is_dir():
                 _build_into(target, build)
     except OSError as error:
@@ -43,6 +45,21 @@ def build_once(name: str, build: Callable[[Path], None]) -> Path:
             "XDG_CACHE_HOME to a folder that can be written."
         ) from error
     return target
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """Hold the lock of what is built; say so where another process does."""
+    lock = FileLock(f"{target}.lock")
+    try:
+        lock.acquire(timeout=2)
+    except Timeout:
+        notify(f"waiting for another process that prepares {target} ...")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _build_into(target: Path, build: Callable[[Path], None]) -> None:

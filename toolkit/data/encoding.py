@@ -52,6 +52,11 @@ def text_encoding(name: str | None) -> Iterator[None]:
         _asked.reset(token)
 
 
+def asked_encoding() -> str | None:
+    """That of the `text_encoding` we are in."""
+    return _asked.get()
+
+
 _SAMPLE = 1 << 16  # bytes that UTF-16 is told by
 _FEW_CONTROLS = 0.02  # of all bytes; random ones have 0.11
 _MANY_ZEROS, _FEW_ZEROS = 0.4, 0.1  # of the bytes at even, or at odd places

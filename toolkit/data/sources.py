@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,24 @@ def read_source(
     return replace(source, tables=tables)
 
 
+def source_files(places: Sequence[str]) -> list[Path] | None:
+    """All files that `read_source` reads; None where not all of them are the user's own.
+
+    Args:
+        places: the data set, and the held-out files given beside it.
+    """
+    files: list[Path] = []
+    for place in places:
+        path = Path(place).expanduser()
+        if path.is_dir():
+            files += chain.from_iterable(_files_of_splits(path).values())
+        elif path.is_file():
+            files.append(path)
+        else:  # embedded, on the Hub, or missing
+            return None
+    return files
+
+
 def _read(dataset: str, hub_config: str | None) -> Source:
     if dataset.startswith("demo:"):
         return _read_demo(dataset)
@@ -95,18 +115,23 @@ def _read_demo(name: str) -> Source:
 
 
 def _read_folder(folder: Path) -> Source:
-    files: dict[str, list[Path]] = {}
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and data_suffix(path) is not None and not path.name.startswith("."):
-            stem = _SHARD.sub("", path.name.split(".", 1)[0])
-            if split := SPLIT_NAMES.get(stem.lower()):
-                files.setdefault(split, []).append(path)
+    files = _files_of_splits(folder)
     if "train" not in files:
         raise UserError(
             f"{folder} holds no training file; expected train.csv (or .tsv, .json, .jsonl, "
             ".parquet, each also .gz) and, if you have them, validation and test files beside it."
         )
     return Source({split: _join(paths, split) for split, paths in files.items()})
+
+
+def _files_of_splits(folder: Path) -> dict[str, list[Path]]:
+    files: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and data_suffix(path) is not None and not path.name.startswith("."):
+            stem = _SHARD.sub("", path.name.split(".", 1)[0])
+            if split := SPLIT_NAMES.get(stem.lower()):
+                files.setdefault(split, []).append(path)
+    return files
 
 
 def _join(paths: list[Path], split: str) -> Table:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import datasets
 
 from toolkit.console import notify
+from toolkit.data.encoding import asked_encoding
 from toolkit.data.partition import (
     complete_splits,
     describe_splits,
     missing_splits,
     remove_leaks,
 )
+from toolkit.data.prepared import prepared_once
 from toolkit.data.rows import (
     HELD_OUT,
     LabelledRows,
@@ -24,7 +27,7 @@ from toolkit.data.rows import (
     decide_label_names,
     read_rows,
 )
-from toolkit.data.sources import Source, read_source
+from toolkit.data.sources import Source, read_source, source_files
 from toolkit.data.splits import repetitions
 from toolkit.data.tokenization import tokenize
 
@@ -89,20 +92,37 @@ def load_text_classification(
     Raises:
         UserError: whatever is wrong with the data, with file and row.
     """
-    source = read_source(
-        dataset, hub_config=hub_config, validation_file=validation_file, test_file=test_file
-    )
-    rows = {
-        name: read_rows(table, text_column, label_column, pair_column)
-        for name, table in source.tables.items()
-    }
-    files = {"validation": validation_file, "test": test_file}
-    unpublished = _leave_out_unpublished(rows, [name for name in HELD_OUT if not files[name]])
+    reading = {"hub_config": hub_config, "validation_file": validation_file, "test_file": test_file}
+    columns = (text_column, label_column, pair_column)
+    sizes = {"train": train_size, "validation": validation_size, "test": test_size}
+    prepare = partial(_prepare, dataset, reading, columns, sizes, split_seed, keep_leaks)
+    places = [place for place in (dataset, validation_file, test_file) if place is not None]
+    files = source_files(places)
+    if files is None:
+        return prepare()
+    given = {name: name in reading and reading[name] is not None for name in sorted(reading)}
+    settings = [given, columns, sizes, split_seed, keep_leaks, asked_encoding()]
+    data = prepared_once(places, files, settings, prepare)
+    return replace(data, summary=data.summary | {"source": dataset})
+
+
+def _prepare(
+    dataset: str,
+    reading: dict[str, str | None],
+    columns: tuple[str | None, str | None, str | None],
+    sizes: dict[str, int | None],
+    split_seed: int,
+    keep_leaks: bool,
+) -> TextClassificationData:
+    """`load_text_classification`; `columns` are those of texts, labels and second texts."""
+    source = read_source(dataset, **reading)
+    rows = {name: read_rows(table, *columns) for name, table in source.tables.items()}
+    given = [name for name in HELD_OUT if not reading[f"{name}_file"]]
+    unpublished = _leave_out_unpublished(rows, given)
     cleaned = {name: clean(split, name, source.splits_given) for name, split in rows.items()}
     names = decide_label_names(cleaned)
     repeated = repetitions(cleaned["train"])
     overlap = remove_leaks(cleaned, keep_leaks)
-    sizes = {"train": train_size, "validation": validation_size, "test": test_size}
     splits = complete_splits(cleaned, source.held_out_sizes, sizes, split_seed, names)
     check_trained_labels(splits, names)
     summary = {

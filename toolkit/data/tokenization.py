@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import datasets
 
 from toolkit.console import notify
-from toolkit.data.quiet import quiet_datasets
+from toolkit.data.token_store import with_tokens, worth_keeping
 from toolkit.errors import UserError
 
 if TYPE_CHECKING:
@@ -39,10 +39,13 @@ def tokenize(
     limit = length_limit(max_length, tokenizer, pairs=pairs)
     if pairs:
         _warn_of_joined_pairs(tokenizer)
+    encode = partial(encode_batch, tokenizer=tokenizer, limit=limit)
+    splits = {name: getattr(data, name) for name in ("train", "validation", "test")}
+    contents = data.summary.get("sha256", {}) if worth_keeping(splits.values()) else {}
     counts: dict[str, dict[str, Any]] = {}
     tokenized = {}
-    for name in ("train", "validation", "test"):
-        split = _tokenize_split(getattr(data, name), tokenizer, limit)
+    for name in splits:
+        split = with_tokens(splits[name], encode, contents.get(name), tokenizer, limit)
         counts[name] = _count(split, tokenizer)
         tokenized[name] = split.remove_columns(["full_length"])
     _report(counts, limit)
@@ -169,24 +172,6 @@ def _warn_of_joined_pairs(tokenizer: PreTrainedTokenizerBase) -> None:
         notify(
             "warning: this tokenizer puts nothing between the two texts of a pair, so the model "
             "cannot see where the second begins, unless your texts themselves show it."
-        )
-
-
-def _tokenize_split(
-    split: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, limit: int
-) -> datasets.Dataset:
-    # A fingerprint of our own: that of `datasets` pickles the tokenizer, which takes a second for a
-    # large vocabulary, and changes once the tokenizer has been used.
-    identity = f"{split._fingerprint} {tokenizer.name_or_path} {len(tokenizer)} {limit}"
-    with quiet_datasets():
-        return split.map(
-            encode_batch,
-            batched=True,
-            fn_kwargs={"tokenizer": tokenizer, "limit": limit},
-            keep_in_memory=True,
-            load_from_cache_file=False,
-            new_fingerprint=hashlib.sha256(identity.encode()).hexdigest()[:16],
-            desc="tokenising",
         )
 
 

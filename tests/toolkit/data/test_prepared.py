@@ -1,0 +1,251 @@
+"""Large data sets are prepared once: found again by content, never half-written, never twice."""
+
+import csv
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import time
+
+import pytest
+from transformers import AutoTokenizer
+
+from toolkit.console import keep_remarks
+from toolkit.data import prepared, token_store
+from toolkit.data.encoding import text_encoding
+from toolkit.data.file_log import files_read
+from toolkit.data.text_classification import load_text_classification, tokenize
+from toolkit.errors import UserError
+
+FORK = multiprocessing.get_context("fork")
+ROWS = [(f"第{i}条评论，{'很好' if i % 2 else '太差'}", i % 2) for i in range(60)]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A cache of its own, and files of any size are large."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(prepared, "LARGE", 1)
+    monkeypatch.setattr(token_store, "LARGE", 1)
+    return tmp_path / "cache" / "scratch-models-toolkit"
+
+
+@pytest.fixture
+def prepared_times(monkeypatch, tmp_path):
+    """How often data were prepared, by any process."""
+    log, save = tmp_path / "times", prepared._save
+
+    def counted(*args):
+        with log.open("a") as file:
+            file.write("x")
+        save(*args)
+
+    monkeypatch.setattr(prepared, "_save", counted)
+    return lambda: len(log.read_text()) if log.exists() else 0
+
+
+def write_csv(path, rows=ROWS):
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("text", "label"), *rows])
+    return path
+
+
+def plain(data):
+    splits = {name: getattr(data, name).to_dict() for name in ("train", "validation", "test")}
+    return splits, data.label_names, data.summary
+
+
+def test_what_is_kept_is_what_is_read(tmp_path, monkeypatch, bert_tokenizer):
+    path = write_csv(tmp_path / "a.csv", [*ROWS, ROWS[0], ("", 1), ("没有标签", "")])
+    found = []
+    for large in (1 << 40, 1, 1):  # not kept; kept; found
+        monkeypatch.setattr(prepared, "LARGE", large)
+        monkeypatch.setattr(token_store, "LARGE", large)
+        with keep_remarks() as remarks, files_read() as log:
+            data = load_text_classification(str(path), train_size=30)
+            data = tokenize(data, bert_tokenizer, 8)
+        said = [remark for remark in remarks if "kept in" not in remark]
+        found.append((plain(data), said, dict(log), data.train.features))
+    assert found[0] == found[1] == found[2]
+    assert f"the first: {path}, line 63" in found[0][1][0]
+
+
+def test_pairs_are_kept_too(tmp_path, monkeypatch, bert_tokenizer):
+    path = tmp_path / "a.jsonl"
+    rows = [{"text": a, "second": f"{a}吗", "label": b} for a, b in ROWS]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    found = []
+    for large in (1 << 40, 1):
+        monkeypatch.setattr(prepared, "LARGE", large)
+        monkeypatch.setattr(token_store, "LARGE", large)
+        data = load_text_classification(str(path), pair_column="second")
+        found.append(plain(tokenize(data, bert_tokenizer, 16)))
+    assert found[0] == found[1]
+    assert "token_type_ids" in found[0][0]["train"]
+
+
+def test_a_renamed_or_touched_file_is_the_same_and_is_called_by_its_new_name(
+    tmp_path, prepared_times
+):
+    path = write_csv(tmp_path / "a.csv", [*ROWS, ("", 1)])
+    load_text_classification(str(path))
+    (tmp_path / "b").mkdir()
+    renamed = path.rename(tmp_path / "b" / "new.name.csv")
+    os.utime(renamed, (0, 0))
+    with keep_remarks() as remarks, files_read() as log:
+        data = load_text_classification(str(renamed))
+    assert prepared_times() == 1
+    assert data.summary["source"] == str(renamed)
+    assert [*log] == [log[str(renamed)].path] == [str(renamed)]
+    assert str(renamed) in remarks[0]
+    assert str(path) not in "".join(remarks)
+
+
+def test_a_copied_folder_of_splits_is_the_same(tmp_path, prepared_times):
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    for split, rows in (("train", ROWS[:40]), ("dev", ROWS[40:50]), ("test", ROWS[50:])):
+        write_csv(first / f"{split}.csv", rows)
+    shutil.copytree(first, second)
+    data = [load_text_classification(str(folder)) for folder in (first, second)]
+    assert prepared_times() == 1
+    assert [d.summary.pop("source") for d in data] == [str(first), str(second)]
+    assert plain(data[0]) == plain(data[1])
+    (second / "test.csv").rename(second / "train-2.csv")  # no split has this name
+    assert len(load_text_classification(str(second)).test) != 10
+    assert prepared_times() == 2
+
+
+def test_content_settings_and_kind_make_it_another(tmp_path, prepared_times):
+    path = write_csv(tmp_path / "a.csv")
+    load_text_classification(str(path))
+    load_text_classification(str(path), split_seed=1)
+    load_text_classification(str(path), train_size=10)
+    load_text_classification(str(path), keep_leaks=True)
+    with text_encoding("utf-8"):
+        load_text_classification(str(path))
+    with text_encoding("gb18030"), pytest.raises(UserError):
+        load_text_classification(str(path))
+    other = write_csv(tmp_path / "b.csv", ROWS[:10])
+    as_test = load_text_classification(str(path), test_file=str(other))
+    as_validation = load_text_classification(str(path), validation_file=str(other))
+    assert (len(as_test.test), len(as_validation.validation)) == (10, 10)
+    assert prepared_times() == 8
+    write_csv(path, [*ROWS[:-1], ("改了", 1)])  # of the same date or not
+    assert "改了" in str(plain(load_text_classification(str(path))))
+    assert prepared_times() == 9
+
+
+def test_tokens_are_of_this_tokenizer_length_and_text(tmp_path, bert_tokenizer, monkeypatch):
+    data = load_text_classification(str(write_csv(tmp_path / "a.csv")))
+    first = tokenize(data, bert_tokenizer, 16)
+    monkeypatch.setattr(token_store, "_encoded", lambda *_: pytest.fail("encoded again"))
+    again = tokenize(data, bert_tokenizer, 16)
+    assert plain(first) == plain(again)
+    bert_tokenizer.save_pretrained(tmp_path / "copy")
+    copy = AutoTokenizer.from_pretrained(tmp_path / "copy")  # of another name, used before
+    copy("好", truncation=True, max_length=3, padding="max_length")
+    assert plain(tokenize(data, copy, 16)) == plain(first)
+    monkeypatch.undo()
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(token_store, "LARGE", 1)
+    assert max(tokenize(data, bert_tokenizer, 5).train["length"]) == 5
+    copy.add_tokens(["评论"])
+    new = tokenize(data, copy, 16)
+    assert new.train["input_ids"][0] == copy(new.train["text"][0])["input_ids"]
+    assert new.train["input_ids"][0] != first.train["input_ids"][0]
+
+
+def test_cores_are_left_as_they_were(tmp_path, bert_tokenizer, monkeypatch):
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
+    seen = []
+    monkeypatch.setattr(token_store, "ROWS_A_BATCH", 7)
+    encoded = token_store._encoded
+
+    def watched(*args):
+        seen.append(os.environ["TOKENIZERS_PARALLELISM"])
+        return encoded(*args)
+
+    monkeypatch.setattr(token_store, "_encoded", watched)
+    data = load_text_classification(str(write_csv(tmp_path / "a.csv")))
+    assert len(tokenize(data, bert_tokenizer, 16).train) == len(data.train)
+    assert seen == ["true"] * 3
+    assert os.environ["TOKENIZERS_PARALLELISM"] == "false"
+
+
+@pytest.mark.parametrize("bad", [("好", 1, "zu viel"), ("只有一个",)])
+def test_bad_input_leaves_nothing_and_says_what_was_noticed(tmp_path, cache, bad):
+    path = write_csv(tmp_path / "a.csv", [*ROWS, bad])
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"a\.csv, line 62: . fields, expected 2"):
+            load_text_classification(str(path))
+    assert not [found for found in cache.rglob("*") if found.suffix != ".lock" and found.is_file()]
+    one_class = write_csv(tmp_path / "b.csv", [("", 1), *((text, 1) for text, _ in ROWS)])
+    with keep_remarks() as remarks, pytest.raises(UserError, match="1 class only"):
+        load_text_classification(str(one_class))
+    assert any("1 row without text" in remark for remark in remarks)
+
+
+def load_slowly(path, log, results, entered):
+    """In another process: prepares as slowly as a large file."""
+    save = prepared._save
+
+    def slow(*args):
+        with log.open("a") as file:
+            file.write("prepared\n")
+        save(*args)
+        entered.set()
+        time.sleep(60 if results is None else 0.5)
+
+    prepared._save = slow
+    data = load_text_classification(str(path))
+    if results is not None:
+        results.put(plain(data))
+
+
+def test_two_processes_prepare_once(tmp_path):
+    path, log, results = write_csv(tmp_path / "a.csv"), tmp_path / "log", FORK.Queue()
+    arguments = (path, log, results, FORK.Event())
+    processes = [FORK.Process(target=load_slowly, args=arguments) for _ in range(2)]
+    for process in processes:
+        process.start()
+    found = [results.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join()
+    assert found[0] == found[1]
+    assert log.read_text() == "prepared\n"
+
+
+def test_a_process_killed_while_it_writes_leaves_nothing_that_counts(
+    tmp_path, cache, prepared_times
+):
+    path, entered = write_csv(tmp_path / "a.csv"), FORK.Event()
+    process = FORK.Process(target=load_slowly, args=(path, tmp_path / "log", None, entered))
+    process.start()
+    assert entered.wait(timeout=60)  # all files are written, but not yet named
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert [*cache.glob("texts/.*/train.arrow")]
+    assert not [*cache.glob("texts/[!.]*/*")]
+    data = load_text_classification(str(path))
+    assert prepared_times() == 2  # by the killed process, and now
+    assert not [*cache.glob("texts/.*")]
+    assert len(data.train) == 48
+
+
+def test_what_nobody_has_used_for_a_month_is_removed(tmp_path, cache):
+    first = write_csv(tmp_path / "a.csv")
+    load_text_classification(str(first))
+    [old] = [path for path in (cache / "texts").iterdir() if path.is_dir()]
+    os.utime(old, (0, time.time() - 29 * 24 * 3600))
+    load_text_classification(str(write_csv(tmp_path / "b.csv", ROWS[:20])))
+    assert old.is_dir()
+    os.utime(old, (0, 0))
+    load_text_classification(str(first))  # used again
+    load_text_classification(str(write_csv(tmp_path / "c.csv", ROWS[:30])))
+    assert old.is_dir()
+    os.utime(old, (0, 0))
+    load_text_classification(str(write_csv(tmp_path / "d.csv", ROWS[:40])))
+    assert not old.exists()

@@ -1,0 +1,53 @@
+"""Rows on the disk as Arrow: written batch by batch, read without loading them into memory."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import datasets
+import pyarrow as pa
+
+LARGE = 16 << 20
+"""Bytes of files or rows from which it pays to keep on the disk what was made of them."""
+ROWS_A_BATCH = 5_000
+UNUSED_DAYS = 30
+
+
+def write_rows(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write an Arrow stream, as `datasets` keeps its own.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
+
+
+def write_dataset(path: Path, rows: datasets.Dataset) -> None:
+    """Write all columns of a data set.
+
+    Raises:
+        OSError: as `write_rows`.
+    """
+    table = rows.data.table
+    write_rows(path, table.schema, table.to_batches(max_chunksize=ROWS_A_BATCH))
+
+
+def open_rows(path: Path) -> datasets.Dataset:
+    """The rows of such a file; they stay on the disk until they are asked for."""
+    return datasets.Dataset.from_file(str(path))
+
+
+def remove_unused(folder: Path) -> None:
+    """Remove what nobody has used for `UNUSED_DAYS` from a folder of `cache.build_once`.
+
+    A process that still reads such files keeps them: the system removes them after it.
+    """
+    before = time.time() - UNUSED_DAYS * 24 * 3600
+    for path in folder.glob("[!.]*"):
+        if path.is_dir() and path.stat().st_mtime < before:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,128 @@
+"""Tokens of many texts: made by all cores, kept on the disk, found again by texts and tokenizer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import datasets
+import pyarrow as pa
+
+from toolkit.data.arrow_files import LARGE, ROWS_A_BATCH, open_rows, remove_unused, write_rows
+from toolkit.data.cache import build_once
+from toolkit.progress import Display, progress_bar
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Encode = Callable[[dict[str, list[Any]]], dict[str, list[Any]]]
+"""Columns of texts to columns of tokens."""
+
+_KINDS = {
+    "input_ids": pa.list_(pa.int32()),
+    "token_type_ids": pa.list_(pa.int8()),
+    "length": pa.int64(),
+    "full_length": pa.int64(),
+}
+_TEXTS = ("text", "pair")
+
+
+def worth_keeping(splits: Iterable[datasets.Dataset]) -> bool:
+    """Whether there are so many texts that their tokens are better kept on the disk."""
+    return sum(split.data.nbytes for split in splits) >= LARGE
+
+
+def with_tokens(
+    rows: datasets.Dataset,
+    encode: Encode,
+    content: str | None,
+    tokenizer: PreTrainedTokenizerBase,
+    limit: int,
+) -> datasets.Dataset:
+    """Rows with the columns that `encode` makes of their texts.
+
+    With `content` they are encoded once: kept in the user's cache and read from there.
+
+    Args:
+        encode: depends on `tokenizer` and `limit` alone.
+        content: a hash of the texts and their order; None: they are not looked for in the cache.
+
+    Raises:
+        UserError: the cache cannot be written.
+    """
+    names = [name for name in _TEXTS if name in rows.column_names]
+    texts = rows.select_columns(names)
+    identity = None if content is None else _identity(tokenizer)
+    if content is None or identity is None:
+        batches = [*_encoded(texts, encode)]
+        schema = batches[0].schema if batches else _schema(encode, names)
+        tokens = datasets.Dataset(pa.Table.from_batches(batches, schema))
+    else:
+        key = hashlib.sha256(f"{content} {names} {identity} {limit}".encode()).hexdigest()[:32]
+        tokens = open_rows(_kept(key, texts, encode) / "tokens.arrow")
+    return datasets.concatenate_datasets([rows, tokens], axis=1)
+
+
+def _kept(key: str, texts: datasets.Dataset, encode: Encode) -> Path:
+    def build(folder: Path) -> None:
+        with progress_bar("tokenising", len(texts)) as display, _all_cores():
+            schema = _schema(encode, texts.column_names)
+            write_rows(folder / "tokens.arrow", schema, _encoded(texts, encode, display))
+        remove_unused(folder.parent)
+
+    folder = build_once(f"tokens/{key}", build)
+    os.utime(folder)  # it was used
+    return folder
+
+
+def _encoded(
+    texts: datasets.Dataset, encode: Encode, display: Display | None = None
+) -> Iterator[pa.RecordBatch]:
+    for start in range(0, len(texts), ROWS_A_BATCH):
+        batch = texts[start : start + ROWS_A_BATCH]
+        columns = encode(batch)
+        yield pa.record_batch({name: pa.array(columns[name], _KINDS[name]) for name in columns})
+        if display is not None:
+            display.advance(len(columns["length"]))
+
+
+def _schema(encode: Encode, names: list[str]) -> pa.Schema:
+    return pa.schema([(name, _KINDS[name]) for name in encode({name: ["a"] for name in names})])
+
+
+def _identity(tokenizer: PreTrainedTokenizerBase) -> str | None:
+    """All that the ids depend on; None for a tokenizer that does not tell (one in Python)."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return None
+    state = json.loads(backend.to_str())
+    state["truncation"] = state["padding"] = None  # of the last call
+    settings = [
+        tokenizer.model_input_names,
+        tokenizer.truncation_side,
+        tokenizer.split_special_tokens,
+    ]
+    libraries = [version("tokenizers"), version("transformers")]
+    described = json.dumps([type(tokenizer).__name__, state, settings, libraries])
+    return hashlib.sha256(described.encode()).hexdigest()
+
+
+@contextmanager
+def _all_cores() -> Iterator[None]:
+    """Recipes keep tokenizers to one core, because data loaders fork; none does meanwhile."""
+    name = "TOKENIZERS_PARALLELISM"
+    before = os.environ.get(name)
+    os.environ[name] = "true"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
