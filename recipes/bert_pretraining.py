@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from toolkit.config import Invocation, RunConfig
+from toolkit.data.encoding import text_encoding
 from toolkit.data.pretraining import PretrainingCollator, tokenize_documents
 from toolkit.data.texts import load_texts
 from toolkit.data.tokenization import input_limit
@@ -28,6 +29,9 @@ class Config(RunConfig):
 
     dataset: str = "demo:reviews"
     """Text file (one text per line), table with a text column, Hub name, or demo:reviews."""
+    encoding: str | None = None
+    """Encoding of text files, such as big5; null: told from the bytes (UTF-8, UTF-16 with its mark,
+    GB18030)."""
     text_column: str | None = None
     """Column with the text; null: found by its name."""
     validation_size: int | None = None
@@ -50,9 +54,10 @@ def main(invocation: Invocation[Config]) -> None:
     """Texts, tokenizer, model, training, result: in this order."""
     run = start_run(invocation, "bert_pretraining")
     config = run.config
-    texts = load_texts(
-        config.dataset, text_column=config.text_column, validation_size=config.validation_size
-    )
+    with text_encoding(config.encoding):
+        texts = load_texts(
+            config.dataset, text_column=config.text_column, validation_size=config.validation_size
+        )
     run.record_data(texts.summary)
 
     source = config.tokenizer or config.model

@@ -117,3 +117,13 @@ def test_texts_of_one_sentence_are_refused(run_recipe: Recipe, tmp_path: Path) -
     assert finished.status == 2
     assert "two or more sentences" in finished.error
     assert not (tmp_path / "results").exists()
+
+
+def test_the_encoding_that_a_refusal_names_is_taken(run_recipe: Recipe, tmp_path: Path) -> None:
+    file = tmp_path / "traditional.txt"
+    lines = [f"這個房間很大我們下次還要來住{'住' * i}" for i in range(30)]
+    file.write_text("\n".join(lines), encoding="big5")
+    refused = run_recipe("bert_pretraining", "--dataset", file, *SMALL)
+    assert "--encoding big5" in refused.error
+    read = run_recipe("bert_pretraining", "--dataset", file, "--encoding", "big5", *SMALL)
+    assert "two or more sentences; 0 of 27 texts are such" in read.error

@@ -230,6 +230,7 @@ def _table_with_header(
     header = [name.strip().removeprefix("\ufeff").strip() for name in header]
     cells: list[list[Any]] = [[] for _ in header]
     positions, empty_lines = array("q"), []
+    short: dict[str, str] = {}  # one string for each, such as a label, however many rows have it
     for line, row in rows:
         if not row:
             empty_lines.append(line)
@@ -240,6 +241,8 @@ def _table_with_header(
         empty_lines.clear()
         if len(row) == len(header):
             for column, cell in zip(cells, row, strict=True):
+                if len(cell) <= _SHORT and len(short) < _MOST_SHORT:
+                    cell = short.setdefault(cell, cell)
                 column.append(cell)
             positions.append(line)
         elif len(row) > 1 or row[0].strip():  # else a line of spaces: no row
@@ -252,6 +255,9 @@ def _table_with_header(
     if len(header) == 1 and empty_lines:
         _say_dropped(len(empty_lines), path, empty)
     return Table(_columns(header, cells, path), str(path), "line", positions)
+
+
+_SHORT, _MOST_SHORT = 16, 10_000  # characters; cells that are remembered
 
 
 def _columns(header: list[str], cells: list[list[Any]], path: Path) -> dict[str, list[Any]]:

@@ -188,10 +188,13 @@ class Overlap:
 
 def find_overlap(train: Labelled, held_out: Labelled) -> Overlap:
     """Compare every held-out text with all training texts."""
-    exact = set(train.contents)
+    # What is held out is the smaller part: only training rows that stand there too are remembered.
+    wanted, wanted_exact = set(held_out.keys), set(held_out.contents)
+    exact = wanted_exact.intersection(train.contents)
     rows_of: dict[str, list[int]] = defaultdict(list)
     for row, key in enumerate(train.keys):
-        rows_of[key].append(row)
+        if key in wanted:
+            rows_of[key].append(row)
     count_exact = count_normalized = count_opposite = 0
     training_rows: set[int] = set()
     for content, key, label in zip(held_out.contents, held_out.keys, held_out.labels, strict=True):
@@ -205,13 +208,16 @@ def find_overlap(train: Labelled, held_out: Labelled) -> Overlap:
 
 def repetitions(rows: Labelled) -> dict[str, int]:
     """Rows that repeat an earlier text, exactly and normalised, and texts with several labels."""
-    labels_of: dict[str, set[str]] = defaultdict(set)
-    for key, label in zip(rows.keys, rows.labels, strict=True):
-        labels_of[key].add(label)
+    first: dict[str, str] = {}
+    contradicted = {
+        key
+        for key, label in zip(rows.keys, rows.labels, strict=True)
+        if first.setdefault(key, label) != label
+    }
     return {
         "exact": len(rows.contents) - len(set(rows.contents)),
-        "normalized": len(rows.texts) - len(labels_of),
-        "texts_with_several_labels": sum(len(found) > 1 for found in labels_of.values()),
+        "normalized": len(rows.texts) - len(first),
+        "texts_with_several_labels": len(contradicted),
     }
 
 

@@ -132,8 +132,9 @@ def _prepare(
         "overlap": overlap,
         **describe_splits(splits, missing_splits(cleaned), split_seed, names),
     }
+    del source, rows, cleaned  # of large files each is as large as what is returned
     return TextClassificationData(
-        **{name: split.to_dataset(names) for name, split in splits.items()},
+        **{name: splits.pop(name).to_dataset(names) for name in [*splits]},
         label_names=names,
         summary=summary,
     )
