@@ -59,9 +59,23 @@ def _choose(
     for name in common:
         if name in by_lower_case:
             return by_lower_case[name]
-    advice = (
-        f"Name it with --{kind}_column. (The first line of a file must name the columns.)"
-        if len(columns) > 1
-        else "There is one column only: fields are separated by , or ; in .csv, by tabs in .tsv."
+    raise UserError(
+        f"cannot tell which column holds the {kind}s. {existing} {_advice(columns, kind)}"
     )
-    raise UserError(f"cannot tell which column holds the {kind}s. {existing} {advice}")
+
+
+_SEPARATORS = {
+    "\t": "Tabs separate its fields: give it a name that ends in .tsv.",
+    ",": "Commas separate its fields: give it a name that ends in .csv.",
+    "|": "If | separates its fields, write sep=| above its first line (of a .csv).",
+    "，": "If ， separates its fields, write sep=， above its first line (of a .csv).",
+}
+
+
+def _advice(columns: Sequence[str], kind: str) -> str:
+    if len(columns) > 1:
+        return f"Name it with --{kind}_column. (The first line of a file must name the columns.)"
+    for separator, advice in _SEPARATORS.items():
+        if separator in columns[0]:
+            return advice
+    return "There is one column only: fields are separated by , or ; in .csv, by tabs in .tsv."

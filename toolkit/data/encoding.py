@@ -77,6 +77,7 @@ def decode(content: bytes, path: Path) -> str:
 
 
 def _decode(content: bytes, path: Path) -> tuple[str, str]:
+    _refuse_other_formats(content, path)
     asked = _asked.get()
     if asked is not None:
         return _decode_as_asked(content, asked, path), asked
@@ -88,6 +89,27 @@ def _decode(content: bytes, path: Path) -> tuple[str, str]:
         return content.decode("utf-8"), "utf-8"
     except UnicodeDecodeError as error:
         return _decode_without_utf8(content, path, error), "gb18030"
+
+
+_FIRST_BYTES = {
+    b"PK\x03\x04": "a zip archive or a sheet of Excel. Unpack it, or save it as 'CSV UTF-8'",
+    b"\xd0\xcf\x11\xe0": "a sheet or document of Office. Save the sheet as 'CSV UTF-8'",
+    b"\x1f\x8b": "packed by gzip. Give it a name that ends in .gz",
+    b"PAR1": "a parquet file. Give it a name that ends in .parquet",
+    b"BZh": "packed by bzip2. Unpack it",
+    b"\xfd7zXZ": "packed by xz. Unpack it",
+    b"7z\xbc\xaf": "a 7z archive. Unpack it",
+    b"Rar!": "a rar archive. Unpack it",
+    b"%PDF-": "a PDF. Save its text as UTF-8",
+}
+
+
+def _refuse_other_formats(content: bytes, path: Path) -> None:
+    """Refuse what is no text, whatever its name says."""
+    for first, kind in _FIRST_BYTES.items():
+        # "PAR1" and the like may be words; no text has control characters so soon.
+        if content.startswith(first) and any(byte < 9 for byte in content[:_SAMPLE]):
+            raise UserError(f"{path} is no text file: it is {kind}.")
 
 
 def _decode_as_asked(content: bytes, encoding: str, path: Path) -> str:

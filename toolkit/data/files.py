@@ -6,46 +6,25 @@ well-formed is refused with its name and the line.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
-import re
-import sys
+import os
 import zlib
-from array import array
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolkit.console import notify
+from toolkit.data.delimited import read_csv, read_tsv
 from toolkit.data.encoding import decode
 from toolkit.data.file_log import note_file
 from toolkit.data.suggest import near_names
-from toolkit.errors import UserError
+from toolkit.data.table import Table
+from toolkit.errors import UserError, first_line
 
 
 class NotRecordsError(UserError):
     """A line or row that is no JSON object."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """Columns of equal length. `places[i]` says where row i stands: "file, line 7"."""
-
-    columns: dict[str, list[Any]]
-    source: str
-    unit: str  # what `positions` counts: "line" or "row"
-    positions: Sequence[int]
-    class_names: dict[str, list[str]] = field(default_factory=dict)  # of columns that declare them
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-    def place(self, row: int) -> str:
-        """Where row `row` (0-based) stands, for messages."""
-        return f"{self.source}, {self.unit} {self.positions[row]}"
 
 
 def read_table(path: str | Path) -> Table:
@@ -130,160 +109,11 @@ def check_exists(path: Path) -> None:
     Raises:
         UserError: names its neighbours.
     """
+    if path.is_symlink() and not path.exists():
+        raise UserError(f"{path} is a link to {os.readlink(path)}, where nothing is.")
     if not path.exists():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise UserError(f"no such file or folder: {path}.{near_names(path.name, siblings)}")
-
-
-_MARK = re.compile('("?)sep=([^\r\n"])\\1\r?\n', re.IGNORECASE)
-"""A first line by which Excel tells itself what separates fields."""
-
-
-def _read_csv(content: bytes, path: Path) -> Table:
-    """RFC 4180: a field in quotes may hold commas, doubled quotes and line ends.
-
-    Where a header has semicolons and no comma these separate, as Excel writes it wherever the comma
-    stands in numbers; or what a first line such as ``sep=;`` names.
-    """
-    csv.field_size_limit(
-        min(sys.maxsize, 2**31 - 1)
-    )  # the default refuses texts above 131,072 bytes
-    text = decode(content, path)
-    del content  # as large as the file
-    if "\r" in text and "\n" not in text:
-        raise UserError(
-            f"{path}: its lines end in carriage returns alone, as old Macs wrote them. "
-            f"For example: tr '\\r' '\\n' < {path.name} > mended-{path.name}"
-        )
-    start, delimiter = 0, ""
-    if mark := _MARK.match(text):
-        start, delimiter = mark.end(), mark[2]
-        notify(f"{path}: separated by {_name(delimiter)}, as its first line says; no row.")
-    else:
-        header = text[: _SAMPLE + 1].lstrip().partition("\n")[0]
-        delimiter = ";" if ";" in header and "," not in header else ","
-    note_file(path, delimiter=delimiter)
-    rows = _csv_rows(text, start, delimiter, path)
-    advice = f"A text that holds a {_name(delimiter)} must stand in quotes."
-    return _table_with_header(rows, path, advice, empty='is written ""')
-
-
-_SAMPLE = 1 << 16  # characters a header stands in
-_DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
-
-
-def _name(delimiter: str) -> str:
-    return _DELIMITERS.get(delimiter, delimiter)
-
-
-def _csv_rows(text: str, start: int, delimiter: str, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Rows with the line each begins in, from character `start`, which begins a line."""
-    before = text.count("\n", 0, start)
-    first_line = before + 1
-    # A line ends at "\n" alone; csv itself refuses a carriage return outside of quotes.
-    reader = csv.reader(_lines(text, start), strict=True, delimiter=delimiter)
-    try:
-        for row in reader:
-            yield first_line, row
-            first_line = reader.line_num + before + 1
-    except csv.Error as error:
-        raise UserError(
-            f"{path}, line {first_line}: not well-formed CSV ({error}). A field that holds a "
-            f"{_name(delimiter)}, a quote or a line end must stand in quotes, and a quote "
-            "inside it be doubled."
-        ) from error
-
-
-def _lines(text: str, start: int = 0) -> Iterator[str]:
-    """Lines with their ends, without a copy of the whole."""
-    while (end := text.find("\n", start)) >= 0:
-        yield text[start : end + 1]
-        start = end + 1
-    if start < len(text):  # what follows the last line end is no line where it is nothing
-        yield text[start:]
-
-
-def _read_tsv(content: bytes, path: Path) -> Table:
-    """One row a line, fields separated by tabs, no quoting: quotes are part of the text."""
-    text = decode(content, path)
-    note_file(path, delimiter="\t")
-    stripped = (line.removesuffix("\n").removesuffix("\r") for line in _lines(text))
-    rows = enumerate((line.split("\t") if line else [] for line in stripped), start=1)
-    advice = "A text must not hold a tab or a line end."
-    return _table_with_header(rows, path, advice, empty="needs .csv or .jsonl")
-
-
-def _table_with_header(
-    rows: Iterator[tuple[int, list[str]]], path: Path, advice: str, empty: str
-) -> Table:
-    """Rows below the first one. An empty line is none, unless the file has one column only: there
-    it is a row with an empty cell, but for those at the end of the file, which are counted aloud.
-
-    Args:
-        rows: cells of every row with its line.
-        advice: what to do where a row has another number of fields.
-        empty: how an empty text at the end is written.
-    """
-    header = next((row for _, row in rows if row), None)
-    if header is None:
-        raise UserError(f"{path} is empty.")
-    header = [name.strip().removeprefix("\ufeff").strip() for name in header]
-    cells: list[list[Any]] = [[] for _ in header]
-    positions, empty_lines = array("q"), []
-    short: dict[str, str] = {}  # one string for each, such as a label, however many rows have it
-    for line, row in rows:
-        if not row:
-            empty_lines.append(line)
-            continue
-        if len(header) == 1:
-            cells[0] += [""] * len(empty_lines)
-            positions.extend(empty_lines)
-        empty_lines.clear()
-        if len(row) == len(header):
-            for column, cell in zip(cells, row, strict=True):
-                if len(cell) <= _SHORT and len(short) < _MOST_SHORT:
-                    cell = short.setdefault(cell, cell)
-                column.append(cell)
-            positions.append(line)
-        elif len(row) > 1 or row[0].strip():  # else a line of spaces: no row
-            raise UserError(
-                f"{path}, line {line}: {len(row)} fields, expected {len(header)} "
-                f"({', '.join(header)}). {advice}"
-            )
-    if not positions:
-        raise UserError(f"{path} holds a header but no rows.")
-    if len(header) == 1 and empty_lines:
-        _say_dropped(len(empty_lines), path, empty)
-    return Table(_columns(header, cells, path), str(path), "line", positions)
-
-
-_SHORT, _MOST_SHORT = 16, 10_000  # characters; cells that are remembered
-
-
-def _columns(header: list[str], cells: list[list[Any]], path: Path) -> dict[str, list[Any]]:
-    """Cells by column; without those that have neither a name nor content, as Excel leaves them.
-
-    Raises:
-        UserError: two columns have one name.
-    """
-    columns: dict[str, list[Any]] = {}
-    for name, column in zip(header, cells, strict=True):
-        if not name and not any(map(str.strip, column)):
-            continue
-        if name in columns:
-            raise UserError(f"{path}: two columns have the same name: {', '.join(header)}.")
-        columns[name] = column
-    return columns
-
-
-def _say_dropped(count: int, path: Path, written: str) -> None:
-    """Empty lines at the end of a file of one column could have been meant as empty texts."""
-    lines = (
-        "1 empty line at its end is no row"
-        if count == 1
-        else (f"{count:,} empty lines at its end are no rows")
-    )
-    notify(f"{path}: {lines} (an empty text at the end {written}).")
 
 
 def _read_json_lines(content: bytes, path: Path) -> Table:
@@ -293,7 +123,7 @@ def _read_json_lines(content: bytes, path: Path) -> Table:
         if not line.strip():
             continue
         try:
-            records.append(json.loads(line))
+            records.append(_parse(line))
         except json.JSONDecodeError as error:
             raise NotRecordsError(
                 f"{path}, line {number}: not JSON ({error.msg} at character {error.pos + 1})."
@@ -305,17 +135,61 @@ def _read_json_lines(content: bytes, path: Path) -> Table:
 def _read_json(content: bytes, path: Path) -> Table:
     """A list of objects, or such a list under the key "data" (as SQuAD files have it)."""
     try:
-        parsed = json.loads(decode(content, path))
+        parsed = _parse(decode(content, path))
     except json.JSONDecodeError as error:
         if error.msg == "Extra data":  # one object a line under the name .json
             return _read_json_lines(content, path)
         raise UserError(
             f"{path}, line {error.lineno}, character {error.colno}: not JSON ({error.msg})."
         ) from error
-    records = parsed.get("data", [parsed]) if isinstance(parsed, dict) else parsed
+    records = _records(parsed, path) if isinstance(parsed, dict) else parsed
     if not isinstance(records, list):
         raise UserError(f"{path}: expected a list of objects such as {_EXAMPLE_RECORD}.")
     return _table_of_records(records, path, "row", list(range(1, len(records) + 1)))
+
+
+def _parse(text: str) -> Any:
+    """A JSON value.
+
+    Raises:
+        json.JSONDecodeError: it is none, or none that can be read.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise json.JSONDecodeError("lists in lists, too deep", text, 0) from None
+    except ValueError as error:  # a number of thousands of digits
+        raise json.JSONDecodeError(first_line(error), text, 0) from None
+
+
+def _records(parsed: dict[str, Any], path: Path) -> Any:
+    """The rows in an object: under the key "data", or by column as pandas writes them by default,
+    `{"text": {"0": "很好"}, "label": {"0": 1}}`; else it is the only row itself.
+
+    Raises:
+        UserError: it holds several splits.
+    """
+    if "data" in parsed:
+        return parsed["data"]
+    splits = [name for name, rows in parsed.items() if isinstance(rows, list) and _are_rows(rows)]
+    if "train" in splits:
+        raise UserError(
+            f"{path} holds several splits ({', '.join(splits)}). Write each into a file of its "
+            f"own, train.json and so on, and name their folder."
+        )
+    columns = list(parsed.values())
+    if not columns or not all(isinstance(column, dict) and column for column in columns):
+        return [parsed]
+    rows = list(columns[0])
+    if not all(row.isdigit() for row in rows) or any(list(column) != rows for column in columns):
+        return [parsed]
+    return [{name: column[row] for name, column in parsed.items()} for row in rows]
+
+
+def _are_rows(rows: list[Any]) -> bool:
+    return bool(rows) and all(isinstance(row, dict) for row in rows)
 
 
 _EXAMPLE_RECORD = '{"text": "很好", "label": 1}'
@@ -341,15 +215,19 @@ def _read_parquet(content: bytes, path: Path) -> Table:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(io.BytesIO(content))
-        columns = {name: table.column(name).to_pylist() for name in table.column_names}
+        file = pq.ParquetFile(io.BytesIO(content))
+        names = file.schema_arrow.names
+        if len(set(names)) < len(names):
+            raise UserError(f"{path}: two columns have the same name: {', '.join(names)}.")
+        table = file.read()
+        columns = {name: table.column(name).to_pylist() for name in names}
         class_names = _class_names(table.schema)
     except (pa.ArrowException, OSError) as error:
         raise UserError(f"{path} is not a readable parquet file: {error}") from error
     if not table.num_rows:
         raise UserError(f"{path} holds no rows.")
-    for name, names in class_names.items():
-        columns[name] = _name_classes(columns[name], name, names, path)
+    for name, classes in class_names.items():
+        columns[name] = _name_classes(columns[name], name, classes, path)
     positions = list(range(1, table.num_rows + 1))
     return Table(columns, str(path), "row", positions, class_names)
 
@@ -397,8 +275,8 @@ def _class_names(schema: Any) -> dict[str, list[str]]:
 
 
 _READERS: dict[str, Callable[[bytes, Path], Table]] = {
-    ".csv": _read_csv,
-    ".tsv": _read_tsv,
+    ".csv": read_csv,
+    ".tsv": read_tsv,
     ".json": _read_json,
     ".jsonl": _read_json_lines,
     ".ndjson": _read_json_lines,

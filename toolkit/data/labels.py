@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
+from unicodedata import decimal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,21 +29,26 @@ def label_name(value: Any) -> str | None:
     Raises:
         ValueError: the cell holds something that cannot name a class (a list, an object).
     """
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    numbers = (float, np.floating, Decimal)
+    if value is None or (isinstance(value, numbers) and math.isnan(value)):
         return None
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
-    if isinstance(value, str | int | float | np.number):
-        text = _AROUND.sub("", str(value))
+    if isinstance(value, str | int | float | np.number | Decimal):
+        text = _AROUND.sub("", f"{value:f}" if isinstance(value, Decimal) else str(value))
         if _NUMBER.fullmatch(text):
             return _plain_number(text)
         return text.lower() if text.lower() in {"true", "false"} else text or None
-    raise ValueError(f"{value!r:.60} cannot be a label")
+    raise ValueError(f"{value!r:.60}, which cannot be a label")
 
 
 def _plain_number(text: str) -> str:
-    """Write 1.0 as 1, +3 as 3, 3.50 as 3.5; leading zeros stay, for 007 may be a code."""
-    text = text.removeprefix("+")
+    """Write 1.0 as 1, +3 as 3, 3.50 as 3.5, digits of full width as ASCII.
+
+    Leading zeros stay, for 007 may be a code.
+    """
+    digits = (str(decimal(c)) if c.isdecimal() else c for c in text.removeprefix("+"))
+    text = "".join(digits)
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return "0" if text == "-0" else text

@@ -1,11 +1,15 @@
 """Files are read letter for letter, or refused with their name and the line."""
 
+import bz2
 import csv
 import gzip
 import io
 import json
+import lzma
+import zipfile
 from pathlib import Path
 
+import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -82,7 +86,7 @@ def test_tsv_has_no_quoting(folder, rows):
     lines = [f"{a}\t{b}" for a, b in [("text", "label"), *rows]]
     assert rows_of(read_table(write(folder / "a.tsv", "\n".join(lines).encode()))) == rows
     windows = "\r\n".join(lines).encode() + b"\r\n"
-    assert rows_of(read_table(write(folder / "b.tsv", windows))) == rows
+    assert rows_of(read_table(write(folder / "b.tsv.gz", windows))) == rows
 
 
 def test_quoted_fields_of_several_lines_keep_their_line_ends_and_places(tmp_path):
@@ -136,6 +140,60 @@ def test_json_lines_under_the_name_json_are_read(tmp_path):
     assert rows_of(read_table(write(tmp_path / "a.json", content.encode()))) == [("a", 1), ("b", 0)]
 
 
+def test_json_by_column_as_pandas_writes_it_is_read(tmp_path):
+    frame = pandas.DataFrame({"text": ["好", "坏"], "label": [1, 0]})
+    frame.to_json(tmp_path / "a.json")
+    assert rows_of(read_table(tmp_path / "a.json")) == [("好", 1), ("坏", 0)]
+    nested = (
+        '{"text": {"zh": "好"}, "label": {"zh": 1}}'  # one row, which the reader of texts refuses
+    )
+    assert len(read_table(write(tmp_path / "b.json", nested.encode()))) == 1
+
+
+def packed(kind):
+    buffer = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(buffer, "w") as archive:
+            archive.writestr("a.csv", "text,label\n好,1\n")
+    elif kind == "parquet":
+        pq.write_table(pa.table({"text": ["好"], "label": [1]}), buffer)
+    else:
+        buffer.write({"gzip": gzip, "bzip2": bz2, "xz": lzma}[kind].compress("text\n好\n".encode()))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["zip", "parquet", "gzip", "bzip2", "xz"])
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_what_is_no_text_is_called_what_it_is(tmp_path, name, kind):
+    with pytest.raises(UserError, match=rf"is no text file: it is .*{kind}"):
+        read_table(write(tmp_path / name, packed(kind)))
+
+
+def test_a_text_may_begin_as_an_archive_does(tmp_path):
+    content = "PAR1,BZh\n好,1\n".encode()
+    assert read_table(write(tmp_path / "a.csv", content)).columns == {"PAR1": ["好"], "BZh": ["1"]}
+
+
+def test_columns_of_parquet_in_any_storage_are_cells(tmp_path):
+    texts = ["好", "NA", None]
+    for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())):
+        table = pa.table({"text": pa.array(texts, pa.string()).cast(kind), "label": [0, 1, 1]})
+        pq.write_table(table, tmp_path / "a.parquet")
+        assert read_table(tmp_path / "a.parquet").columns["text"] == texts
+    twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], ["text", "text"])
+    pq.write_table(twice, tmp_path / "b.parquet")
+    with pytest.raises(UserError, match="two columns have the same name: text, text"):
+        read_table(tmp_path / "b.parquet")
+
+
+def test_links_are_followed_and_those_that_lead_nowhere_said(tmp_path):
+    (tmp_path / "link.csv").symlink_to(write(tmp_path / "a.csv", b"text,label\na,1\n"))
+    assert rows_of(read_table(tmp_path / "link.csv")) == [("a", "1")]
+    (tmp_path / "gone.csv").symlink_to(tmp_path / "b.csv")
+    with pytest.raises(UserError, match=r"gone\.csv is a link to .*b\.csv, where nothing is"):
+        read_table(tmp_path / "gone.csv")
+
+
 def test_a_text_longer_than_csvs_own_limit_is_read(tmp_path):
     long = "好" * 200_000
     table = read_table(write(tmp_path / "a.csv", f"text,label\n{long},1\n".encode()))
@@ -162,6 +220,22 @@ def test_a_text_longer_than_csvs_own_limit_is_read(tmp_path):
         ("a.json", "[]", "no rows"),
         ("a.json", '{"data": {"a": 1}}', "expected a list of objects"),
         ("a.parquet", "text,label\n", "not a readable parquet file"),
+        (
+            "a.csv",
+            "text,label\n好\r,1\n坏,0\n",
+            r"line 2: .*\(a carriage return outside of quotes\)",
+        ),
+        ("a.json", "[" * 100_000, r"a\.json, line 1, character 1: not JSON \(lists in lists"),
+        (
+            "a.jsonl",
+            '{"a": 1}\n{"a": ' + "9" * 5000 + "}\n",
+            r"a\.jsonl, line 2: not JSON \(Exceeds",
+        ),
+        (
+            "a.json",
+            '{"train": [{"text": "a"}], "test": [{"text": "b"}]}',
+            r"splits \(train, test\)",
+        ),
         ("a.xlsx", "x", r"unknown kind; expected one of \.csv, \.tsv"),
         ("a", "x", "unknown kind"),
     ],

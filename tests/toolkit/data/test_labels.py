@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -26,6 +27,9 @@ from toolkit.errors import UserError
             ("007", "007"),
             ("NA", "NA"),
         ),
+        *((Decimal(1), "1"), (Decimal("2.50"), "2.5"), (Decimal("1E+2"), "100")),
+        *(("１", "1"), ("－1", "－1"), ("３.５０", "3.5"), ("٣", "3"), ("１级", "１级")),
+        *((np.float32("nan"), None), (Decimal("nan"), None), (np.float32(2), "2")),
         *((None, None), ("", None), (" \t", None), (math.nan, None)),
     ],
 )

@@ -111,3 +111,8 @@ def _check_exists(dataset: str | None) -> None:
         from toolkit.data.files import check_exists
 
         check_exists(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise UserError(
+            f"{path} is a pipe or a device, and its data are read twice here. Write them into a "
+            "file."
+        )
