@@ -13,6 +13,7 @@ import datasets
 import pyarrow as pa
 
 from toolkit.console import notify
+from toolkit.data.arrow_files import ROWS_A_BATCH
 from toolkit.data.columns import label_column as find_label_column
 from toolkit.data.columns import pair_column as find_pair_column
 from toolkit.data.columns import text_column as find_text_column
@@ -25,6 +26,7 @@ from toolkit.data.splits import (
     is_blank,
     normalized,
     normalized_pair,
+    split_hash,
 )
 from toolkit.errors import UserError
 
@@ -78,11 +80,24 @@ class LabelledRows(Labelled):
 
     def to_dataset(self, names: list[str]) -> datasets.Dataset:
         """Columns id (str), text (str), pair (str; of pairs only), label (int)."""
-        columns = {"id": pa.array(self.ids, pa.string()), "text": pa.array(self.texts, pa.string())}
+        columns: dict[str, Sequence[str]] = {"id": self.ids, "text": self.texts}
         if self.pairs is not None:
-            columns["pair"] = pa.array(self.pairs, pa.string())
-        columns["label"] = pa.array(self.label_ids(names), pa.int64())
-        return datasets.Dataset(pa.table(columns))
+            columns["pair"] = self.pairs
+        table = pa.table(
+            {name: _as_arrow(texts) for name, texts in columns.items()}
+            | {"label": pa.array(self.label_ids(names), pa.int64())}
+        )
+        # datasets' own fingerprint would copy all of it; ids are hashes of the texts.
+        return datasets.Dataset(table, fingerprint=split_hash(self.ids, self.labels)[:16])
+
+
+def _as_arrow(texts: Sequence[str]) -> pa.ChunkedArray:
+    """Texts in parts, by their bytes: Python keeps with every string what Arrow makes of it."""
+    parts = [
+        pa.array([text.encode() for text in texts[start : start + ROWS_A_BATCH]], pa.binary())
+        for start in range(0, len(texts), ROWS_A_BATCH)
+    ]
+    return pa.chunked_array([part.cast(pa.string()) for part in parts], pa.string())
 
 
 def read_rows(

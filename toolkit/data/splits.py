@@ -107,7 +107,10 @@ def stratified_order(keys: Sequence[str], labels: Sequence[str], seed: int) -> G
     """
     if not keys:
         return Groups.of([])
-    hashes = np.frombuffer(b"".join(_shuffle_key(key, seed) for key in keys), ">u8").reshape(-1, 2)
+    digests = bytearray()
+    for key in keys:
+        digests += _shuffle_key(key, seed)
+    hashes = np.frombuffer(digests, ">u8").reshape(-1, 2)
     order = np.lexsort((hashes[:, 1], hashes[:, 0]))  # stable: equal texts stand in row order
     new = np.any(hashes[order[1:]] != hashes[order[:-1]], axis=1)
     starts = np.concatenate([[0], np.flatnonzero(new) + 1, [len(keys)]])
