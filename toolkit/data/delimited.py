@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.console import notify
-from toolkit.data.encoding import decode
+from toolkit.data.encoding import check_line_ends, decode
 from toolkit.data.file_log import note_file
 from toolkit.data.table import Table
 from toolkit.errors import UserError
@@ -31,11 +31,7 @@ def read_csv(content: bytes, path: Path) -> Table:
     )  # the default refuses texts above 131,072 bytes
     text = decode(content, path)
     del content  # as large as the file
-    if "\r" in text and "\n" not in text:
-        raise UserError(
-            f"{path}: its lines end in carriage returns alone, as old Macs wrote them. "
-            f"For example: tr '\\r' '\\n' < {path.name} > mended-{path.name}"
-        )
+    check_line_ends(text, path)
     start, delimiter = 0, ""
     if mark := _MARK.match(text):
         start, delimiter = mark.end(), mark[2]
@@ -93,6 +89,7 @@ def _lines(text: str, start: int = 0) -> Iterator[str]:
 def read_tsv(content: bytes, path: Path) -> Table:
     """One row a line, fields separated by tabs, no quoting: quotes are part of the text."""
     text = decode(content, path)
+    check_line_ends(text, path)
     note_file(path, delimiter="\t")
     stripped = (line.removesuffix("\n").removesuffix("\r") for line in _lines(text))
     rows = enumerate((line.split("\t") if line else [] for line in stripped), start=1)

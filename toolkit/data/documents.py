@@ -14,7 +14,7 @@ import datasets
 
 from toolkit.console import notify
 from toolkit.data.columns import text_column as find_text_column
-from toolkit.data.encoding import decode
+from toolkit.data.encoding import check_line_ends, decode
 from toolkit.data.file_log import note_file
 from toolkit.data.files import Table, read_bytes, read_table
 from toolkit.data.partition import complete_splits, missing_splits, remove_leaks
@@ -199,7 +199,9 @@ def _visible(folder: Path) -> list[Path]:
 
 
 def _read_text(path: Path) -> Table:
-    lines = decode(read_bytes(path), path).split("\n")
+    text = decode(read_bytes(path), path)
+    check_line_ends(text, path)
+    lines = text.split("\n")
     note_file(path, format="lines", rows=len(lines) - (lines[-1] == ""))
     return Table({"text": lines}, str(path), "line", list(range(1, len(lines) + 1)))
 

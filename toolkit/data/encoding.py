@@ -91,6 +91,19 @@ def _decode(content: bytes, path: Path) -> tuple[str, str]:
         return _decode_without_utf8(content, path, error), "gb18030"
 
 
+def check_line_ends(text: str, path: Path) -> None:
+    """Refuse a text whose lines no line feed ends: it would be one line.
+
+    Raises:
+        UserError: says how to mend it.
+    """
+    if "\r" in text and "\n" not in text:
+        raise UserError(
+            f"{path}: its lines end in carriage returns alone, as old Macs wrote them. "
+            f"For example: tr '\\r' '\\n' < {path.name} > mended-{path.name}"
+        )
+
+
 _FIRST_BYTES = {
     b"PK\x03\x04": "a zip archive or a sheet of Excel. Unpack it, or save it as 'CSV UTF-8'",
     b"\xd0\xcf\x11\xe0": "a sheet or document of Office. Save the sheet as 'CSV UTF-8'",

@@ -26,6 +26,8 @@ IMAGE_NAMES = ("image", "img", "images", "picture", "photo", "pixels", "file_nam
                "filename", "file", "path", "图片", "图像", "照片", "文件")  # fmt: skip
 """Columns of images or of their paths."""
 
+_JUNK_FOLDERS = ("__macosx", "@eadir")
+_SHOWN = 5
 _JUNK = ("thumbs.db", "desktop.ini")  # what systems leave in folders of pictures
 
 
@@ -109,11 +111,15 @@ def _read_folder(folder: Path) -> dict[str, ImageTable]:
         if path.is_dir() and path not in splits.values() and any(images_below(path))
     ]
     if "train" in splits and not beside:
-        return {name: _read_classes(path) for name, path in splits.items()}
+        return {name: _read_classes(path, name) for name, path in splits.items()}
     # A class may be called train, too: its folder has no class folders in it.
     holding_classes = [path.name for path in splits.values() if _holds_classes(path)]
     if not holding_classes:
-        return {"train": _read_classes(folder)}
+        for path in splits.values():
+            notify(
+                f"warning: {path} holds no class folders: it is read as a class, not as a split."
+            )
+        return {"train": _read_classes(folder, "train")}
     found = f"but also images in {', '.join(path.name for path in beside[:5])}"
     raise UserError(
         f"{folder} holds {' and '.join(holding_classes)} with class folders in "
@@ -122,17 +128,18 @@ def _read_folder(folder: Path) -> dict[str, ImageTable]:
     )
 
 
-def _read_classes(folder: Path) -> ImageTable:
+def _read_classes(folder: Path, split: str) -> ImageTable:
     paths: list[Path] = []
     labels: list[str] = []
     ignored: list[Path] = []
-    classes = [path for path in _visible(folder) if path.is_dir()]
+    empty: list[Path] = []
+    classes = [p for p in _visible(folder) if p.is_dir() and p.name.lower() not in _JUNK_FOLDERS]
     for class_folder in classes:
         files = [path for path in sorted(class_folder.rglob("*")) if is_visible(path, folder)]
         images = [path for path in files if _is_image(path)]
         ignored += [path for path in files if not _is_image(path)]
         if not images:
-            notify(f"warning: {class_folder} holds no image: it is left out, not a class.")
+            empty.append(class_folder)
         paths += images
         labels += [label_name(class_folder.name) or class_folder.name] * len(images)
     if not paths:
@@ -141,6 +148,8 @@ def _read_classes(folder: Path) -> ImageTable:
             f"(or {folder.name}/train/<class>/<image> and the same below test), images ending in "
             f"{', '.join(IMAGE_SUFFIXES)}."
         )
+    if empty:
+        _say_empty(empty, split)
     if ignored:
         notify(f"{folder}: {len(ignored)} files are no images: ignored (the first: {ignored[0]}).")
     if outside := _images_in(folder):
@@ -151,6 +160,21 @@ def _read_classes(folder: Path) -> ImageTable:
     places = [str(path) for path in paths]
     origin = f"{folder} (one folder per class)"
     return ImageTable([*paths], labels, places, ("file", "folder"), origin)
+
+
+def _say_empty(folders: list[Path], split: str) -> None:
+    """Classes without an image.
+
+    Raises:
+        UserError: they are to be learned.
+    """
+    names = ", ".join(map(str, folders[:_SHOWN]))
+    if split == "train":
+        raise UserError(
+            f"no image in {names}: nothing can be learned of such a class. Put its images there, "
+            "or remove the folder."
+        )
+    notify(f"warning: no image in {names}.")
 
 
 def _images_in(folder: Path) -> list[Path]:
@@ -172,10 +196,15 @@ def _is_image(path: Path) -> bool:
 
 
 def is_visible(path: Path, folder: Path) -> bool:
-    """True for a file below a folder that is neither hidden nor left there by a system."""
+    """True for a file below a folder that is neither hidden nor left there by a system.
+
+    A link that leads nowhere counts: what should be there is missing.
+    """
     parts = path.relative_to(folder).parts
-    hidden = any(part.startswith(".") for part in parts) or path.name.lower() in _JUNK
-    return path.is_file() and not hidden
+    hidden = path.name.lower() in _JUNK or any(
+        part.startswith(".") or part.lower() in _JUNK_FOLDERS for part in parts
+    )
+    return (path.is_file() or path.is_symlink()) and not path.is_dir() and not hidden
 
 
 def _visible(folder: Path) -> list[Path]:

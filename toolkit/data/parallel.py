@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolkit.data.encoding import decode
+from toolkit.data.encoding import check_line_ends, decode
 from toolkit.data.file_log import note_file
 from toolkit.data.files import Table, read_bytes
 from toolkit.data.line_lengths import first_unmatched
@@ -150,9 +150,11 @@ def _where_they_part(*files: tuple[Path, Sequence[str]]) -> str:
 
 def _lines(path: Path) -> list[str]:
     """Only a line feed ends a line; the last one needs none."""
-    lines = decode(read_bytes(path), path).removesuffix("\n").split("\n")
+    text = decode(read_bytes(path), path)
+    check_line_ends(text, path)
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
     note_file(path, format="lines", rows=len(lines), blank=sum(map(is_blank, lines)))
-    return [line.strip() for line in lines]
+    return lines
 
 
 def _parallel_files(

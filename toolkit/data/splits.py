@@ -154,6 +154,11 @@ def held_out_size(asked: int | None, available: int, num_classes: int) -> int:
         UserError: more than there is, or none.
     """
     size = max(num_classes, round(available / 10)) if asked is None else asked
+    if available < 2:
+        raise UserError(
+            f"{available} row cannot be divided into splits. Bring more rows, or give files of "
+            "your own for validation and test."
+        )
     if not 0 < size < available:
         raise UserError(
             f"cannot hold out {size} of {available} rows; ask for 1 to {available - 1}."

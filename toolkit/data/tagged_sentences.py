@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.console import notify
-from toolkit.data.encoding import decode
+from toolkit.data.encoding import check_line_ends, decode
 from toolkit.data.file_log import note_file
 from toolkit.data.files import Table, data_suffix, read_bytes, read_table
 from toolkit.data.sources import SPLIT_NAMES, read_source
@@ -130,7 +130,9 @@ def read_conll(path: Path) -> TaggedSentences:
     tokens: list[list[str]] = [[]]
     tags: list[list[str]] = [[]]
     lines: list[list[int]] = [[]]
-    for number, line in enumerate(decode(read_bytes(path), path).split("\n"), start=1):
+    text = decode(read_bytes(path), path)
+    check_line_ends(text, path)
+    for number, line in enumerate(text.split("\n"), start=1):
         line = line.removesuffix("\r")
         if not line.strip(" \t"):
             if tokens[-1]:

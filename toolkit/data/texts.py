@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.data.columns import text_column as find_text_column
-from toolkit.data.encoding import decode
+from toolkit.data.encoding import check_line_ends, decode
 from toolkit.data.file_log import note_file
 from toolkit.data.files import read_bytes
 from toolkit.data.partition import check_taken
@@ -90,7 +90,9 @@ def _read_texts(dataset: str, text_column: str | None) -> list[str]:
 
 
 def _read_lines(path: Path) -> list[str]:
-    lines = decode(read_bytes(path), path).split("\n")
+    text = decode(read_bytes(path), path)
+    check_line_ends(text, path)
+    lines = text.split("\n")
     note_file(path, format="lines", rows=len(lines) - (lines[-1] == ""))
     return [line.removesuffix("\r") for line in lines]
 

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolkit.data.document_config import DocumentDataConfig
 from toolkit.data.encoding import decode, text_encoding
+from toolkit.data.files import read_table
+from toolkit.data.tagging import load_tagging
+from toolkit.data.texts import load_texts
+from toolkit.data.translation_config import TranslationDataConfig
 from toolkit.errors import UserError
 
 NAME = Path("reviews.csv")
@@ -141,3 +146,25 @@ def test_what_is_no_text_at_all_is_said():
     content = random.Random(0).randbytes(3000)
     with pytest.raises(UserError, match=r"reviews\.csv is not a text file"):
         decode(content, NAME)
+
+
+@pytest.mark.parametrize(
+    ("read", "line"),
+    [
+        (read_table, "text,label\r好,1\r"),
+        (lambda path: load_texts(str(path)), "一\r二\r"),
+        (lambda path: load_tagging(str(path)), "王 B-PER\r在 O\r"),
+        (lambda path: DocumentDataConfig(dataset=str(path)).load_data(), "一\r二\r"),
+        (
+            lambda path: TranslationDataConfig(
+                source_file=str(path), target_file=str(path)
+            ).load_data(),
+            "一\r二\r",
+        ),
+    ],
+)
+def test_lines_that_only_carriage_returns_end_are_refused_by_every_reader(tmp_path, read, line):
+    name = "a.csv" if "," in line else "a.conll" if "B-" in line else "a.txt"
+    (tmp_path / name).write_text(line, "utf-8", newline="")
+    with pytest.raises(UserError, match="end in carriage returns alone"):
+        read(tmp_path / name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from pathlib import Path
 
 import datasets
@@ -97,9 +98,12 @@ def test_words_in_names_below_make_no_splits(folder: Path) -> None:
     assert data.summary["rows_read"] == {"train": 20}
 
 
-def test_a_class_may_be_called_like_a_split(folder: Path) -> None:
+def test_a_class_may_be_called_like_a_split(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "dog").rename(folder / "train")
     assert load_images(str(folder)).label_names == ["cat", "train"]
+    assert "train holds no class folders: it is read as a class" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -141,19 +145,46 @@ def test_images_outside_of_class_folders_are_said(
     assert "stray.png" in said
 
 
-def test_junk_is_no_image_and_an_empty_class_no_class(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_junk_is_no_image(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("Thumbs.db", ".DS_Store", "._00.png", "notes.txt"):
         (folder / "cat" / name).write_bytes(b"junk")
-    (folder / "empty").mkdir()
+    for name in ("__MACOSX/cat", "cat/@eaDir"):
+        (folder / name).mkdir(parents=True)
+        shutil.copy(folder / "cat" / "00.png", folder / name / "00.png")
     data = load_images(str(folder))
     assert data.summary["rows_read"] == {"train": 20}
     assert data.label_names == ["cat", "dog"]
     said = capsys.readouterr().err.replace("\n", " ")
     assert "notes.txt" in said
     assert "Thumbs" not in said
-    assert "empty holds no image" in said
+
+
+def test_an_empty_class_is_refused_for_training_and_said_of_a_test_set(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "empty").mkdir()
+    with pytest.raises(UserError, match=r"no image in .*empty: nothing can be learned"):
+        load_images(str(folder))
+    (folder / "empty").rmdir()
+    for split, name in (("train", "cat"), ("train", "dog"), ("test", "dog")):
+        (folder / split).mkdir(exist_ok=True)
+        shutil.copytree(folder / name, folder / split / name)
+    for name in ("cat", "dog"):
+        shutil.rmtree(folder / name)
+    (folder / "test" / "cat").mkdir()
+    for file in sorted((folder / "test" / "dog").iterdir())[2:]:
+        file.unlink()
+    data = load_images(str(folder), keep_leaks=True)
+    assert data.label_names == ["cat", "dog"]
+    assert data.test["label"][:] == [1, 1]
+    assert "warning: no image in" in capsys.readouterr().err
+
+
+def test_a_link_that_leads_nowhere_is_a_missing_image(folder: Path) -> None:
+    (folder / "cat" / "gone.png").symlink_to(folder / "moved.png")
+    (folder / "dog" / "same.png").symlink_to(folder / "cat" / "00.png")
+    with pytest.raises(UserError, match=r"1 of 22 files(.|\n)*gone\.png"):
+        load_images(str(folder))
 
 
 @pytest.fixture
