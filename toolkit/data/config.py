@@ -15,7 +15,8 @@ class TextDataConfig(SplitConfig):
     """Labelled texts in three splits."""
 
     dataset: str = "demo:reviews"
-    """Hub name, file (csv, tsv, json, jsonl, parquet), folder of splits, or demo:reviews."""
+    """Hub name (or name@revision), file (csv, tsv, json, jsonl, parquet), folder of splits, or
+    demo:reviews."""
     hub_config: str | None = None
     """Configuration of a data set on the Hub that has several."""
     text_column: str | None = None

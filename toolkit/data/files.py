@@ -20,7 +20,7 @@ from toolkit.data.encoding import decode
 from toolkit.data.file_log import note_file
 from toolkit.data.suggest import near_names
 from toolkit.data.table import Table
-from toolkit.errors import UserError, first_line
+from toolkit.errors import UserError
 
 
 class NotRecordsError(UserError):
@@ -160,8 +160,8 @@ def _parse(text: str) -> Any:
         raise
     except RecursionError:
         raise json.JSONDecodeError("lists in lists, too deep", text, 0) from None
-    except ValueError as error:  # a number of thousands of digits
-        raise json.JSONDecodeError(first_line(error), text, 0) from None
+    except ValueError:
+        raise json.JSONDecodeError("a number of thousands of digits", text, 0) from None
 
 
 def _records(parsed: dict[str, Any], path: Path) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from toolkit.console import notify
 from toolkit.data.files import Table, data_suffix, named, read_table
 from toolkit.data.quiet import quiet_datasets
 from toolkit.data.suggest import near_names
@@ -25,6 +26,7 @@ SPLIT_NAMES = {
     "dev": "validation",
     "test": "test",
 }
+_REVISION = re.compile(r"@[\w./-]+$")  # of a name on the Hub
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")  # as the Hub names parts of a split
 
 
@@ -100,7 +102,7 @@ def _read(dataset: str, hub_config: str | None) -> Source:
 
 def looks_like_a_path(name: str) -> bool:
     """True for what can be no name on the Hub."""
-    return data_suffix(Path(name)) is not None or not is_hub_name(name)
+    return data_suffix(Path(name)) is not None or not is_hub_name(_REVISION.sub("", name))
 
 
 def _read_demo(name: str) -> Source:
@@ -171,23 +173,48 @@ class _Joined(Table):
 
 
 def _read_hub(name: str, config: str | None) -> Source:
+    """Of `owner/name@revision` that branch, tag or commit."""
     failure = hub_failure()
     import datasets
 
+    repository, _, revision = name.partition("@")
+    asked = {"revision": revision} if revision else {}
     try:
         with quiet_datasets():
-            loaded = datasets.load_dataset(*[name] if config is None else [name, config])
+            loaded = datasets.load_dataset(
+                *[repository] if config is None else [repository, config], **asked
+            )
     except Exception as error:  # the library raises its own, huggingface_hub's and plain OS errors
         raise UserError(_hub_error(name, failure, error)) from error
-    splits = {SPLIT_NAMES.get(key, key): split for key, split in loaded.items()}
-    if "train" not in splits:
-        raise UserError(f"data set {name!r} has no train split, only {', '.join(loaded)}.")
-    tables = {
-        split: _table_of(dataset, f"{name} ({split})")
-        for split, dataset in splits.items()
-        if split in {"train", "validation", "test"}
-    }
+    splits = _named_splits(loaded, name)
+    tables = {split: _table_of(dataset, f"{name} ({split})") for split, dataset in splits.items()}
     return Source(tables)
+
+
+def _named_splits(loaded: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Splits by the names used here; the only one is to train on, whatever it is called.
+
+    Raises:
+        UserError: none of several is called train, or two have one name here.
+    """
+    if len(loaded) == 1 and "train" not in loaded:
+        ((only, rows),) = loaded.items()
+        notify(f"{name} has one split only, {only}: it is divided into train, validation and test.")
+        return {"train": rows}
+    splits: dict[str, Any] = {}
+    for key, rows in loaded.items():
+        split = SPLIT_NAMES.get(key)
+        if split in splits:
+            raise UserError(f"data set {name!r} has more than one {split} split: {_names(loaded)}.")
+        if split is not None:
+            splits[split] = rows
+    if "train" not in splits:
+        raise UserError(f"data set {name!r} has no train split, only {_names(loaded)}.")
+    return splits
+
+
+def _names(loaded: Mapping[str, Any]) -> str:
+    return ", ".join(loaded)
 
 
 def _hub_error(name: str, failure: str | None, error: Exception) -> str:

@@ -70,7 +70,7 @@ def card_data(
         pipeline_tag=shareable.pipeline_tag,
         base_model=base,
         base_model_relation=_relation(shareable, base),
-        datasets=[dataset] if is_hub_data(dataset) else None,
+        datasets=[dataset.partition("@")[0]] if is_hub_data(dataset) else None,
         metrics=sorted({result.metric_type for result in results}) or None,
         tags=tags,
         # Without results a name would make an empty model-index, which the Hub refuses.
@@ -143,7 +143,8 @@ def is_hub_data(name: str) -> bool:
     """Whether a run's data set came from the Hub, by its name."""
     is_file = data_suffix(Path(name)) is not None or name.endswith((".txt", ".md"))
     # As for `datasets`, a folder of that name comes first.
-    return is_hub_name(name) and "/" in name and not is_file and not Path(name).exists()
+    repository = name.partition("@")[0]  # what follows is its revision
+    return is_hub_name(repository) and "/" in name and not is_file and not Path(name).exists()
 
 
 def languages_of(summary: dict[str, Any], texts: Iterable[str]) -> list[str]:

@@ -229,7 +229,7 @@ def test_a_text_longer_than_csvs_own_limit_is_read(tmp_path):
         (
             "a.jsonl",
             '{"a": 1}\n{"a": ' + "9" * 5000 + "}\n",
-            r"a\.jsonl, line 2: not JSON \(Exceeds",
+            r"a\.jsonl, line 2: not JSON \(a number of",
         ),
         (
             "a.json",

@@ -309,6 +309,33 @@ def test_classes_that_the_hub_names_keep_its_order_and_unpublished_labels_are_mi
         load_text_classification("owner/name")
 
 
+def test_revision_and_the_only_split_of_a_data_set_on_the_hub(monkeypatch, capsys):
+    asked = []
+    rows = datasets.Dataset.from_dict({"text": TEXTS, "label": [1, 0] * 6})
+    loaded = {"full": rows}
+
+    def load(*name, **options):
+        asked.append((*name, options))
+        return datasets.DatasetDict(loaded)
+
+    monkeypatch.setattr("toolkit.data.sources.hub_failure", lambda: None)
+    monkeypatch.setattr(datasets, "load_dataset", load)
+    data = load_text_classification("owner/name@refs/pr/1")
+    assert data.summary["splits_made"] == ["validation", "test"]
+    assert "owner/name@refs/pr/1 has one split only, full" in capsys.readouterr().err
+    load_text_classification("owner/name@v1.0", hub_config="zh")
+    assert asked == [
+        ("owner/name", {"revision": "refs/pr/1"}),
+        ("owner/name", "zh", {"revision": "v1.0"}),
+    ]
+    loaded |= {"extra": rows}
+    with pytest.raises(UserError, match="no train split, only full, extra"):
+        load_text_classification("owner/name")
+    loaded |= {"train": rows, "dev": rows, "validation": rows}
+    with pytest.raises(UserError, match="more than one validation split"):
+        load_text_classification("owner/name")
+
+
 def test_hub_out_of_reach_is_said_in_one_line(monkeypatch):
     def fail(name):
         raise ConnectionError("no such data set in the cache\nand more lines")
