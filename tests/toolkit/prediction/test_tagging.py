@@ -115,6 +115,25 @@ def test_tags_belong_to_the_first_pieces_of_words_wherever_padding_stands(
     assert long["entities"][0]["score"] == pytest.approx(probability, abs=1e-6)
 
 
+def test_tokens_that_tokenizers_drop_or_join_have_a_tag_each(tmp_path: Path) -> None:
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"我在北京上班王芳来了野家"]
+    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary) + "\n", encoding="utf-8")
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer"}')
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    # What has no piece, or one for several, is [UNK]: id 1.
+    names = [f"T{number}" for number in range(len(vocabulary))]
+    tagger = Tagger(Constant(len(names)).eval(), tokenizer, names, limit=6, overlap=1,
+                    unit="characters", limits=BatchLimits(3))  # fmt: skip
+    sentences = [[*"我在北京😀上班"], ["王", "\u200b", "芳", "来", "了"], [*"𠮷野家"],
+                 ["\ufffd", "\ue000", "😀😀😀", "\u200d", "家"], ["\u200b"],
+                 ["\u3000", "王"]]  # fmt: skip
+    answers = predict(tagger, sentences).answers
+    ids = {piece: number for number, piece in enumerate(vocabulary)}
+    for sentence, answer in zip(sentences, answers, strict=True):
+        assert answer["tagged_tokens"] == sentence
+        assert answer["tags"] == [f"T{ids.get(token, 1)}" for token in sentence]
+
+
 @pytest.mark.parametrize(
     ("labels", "tags", "expected"),
     [
