@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import datasets
@@ -40,6 +42,12 @@ def write_dataset(path: Path, rows: datasets.Dataset) -> None:
 def open_rows(path: Path) -> datasets.Dataset:
     """The rows of such a file; they stay on the disk until they are asked for."""
     return datasets.Dataset.from_file(str(path))
+
+
+def mark_used(folder: Path) -> None:
+    """Keep what `remove_unused` would remove."""
+    with suppress(OSError):  # somebody else's cache, which may be read only
+        os.utime(folder)
 
 
 def remove_unused(folder: Path) -> None:

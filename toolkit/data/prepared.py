@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import unidata_version
 
 from toolkit.console import keep_remarks, notify
-from toolkit.data.arrow_files import LARGE, open_rows, remove_unused, write_dataset
+from toolkit.data.arrow_files import LARGE, mark_used, open_rows, remove_unused, write_dataset
 from toolkit.data.cache import build_once
 from toolkit.data.file_log import FileRead, files_read, note_file
 from toolkit.data.files import data_suffix
@@ -47,22 +46,30 @@ def prepared_once(
         settings: everything else the result depends on; plain values.
 
     Raises:
-        UserError: as `prepare`; nothing is kept then. Or the cache cannot be written.
+        UserError: as `prepare`; nothing is kept then. Or a file changes meanwhile, or the cache
+            cannot be written.
     """
     if sum(file.stat().st_size for file in files) < LARGE:
         return prepare()
     names = [str(Path(place).expanduser()) for place in places]
-    with working(f"looking for {names[0]} in the cache"):
-        key = _key(names, files, settings)
+    try:
+        with working(f"looking for {names[0]} in the cache"):
+            key = _key(names, files, settings)
+    except OSError:  # a file that cannot be read, which `prepare` says
+        return prepare()
 
     def build(folder: Path) -> None:
         notify(f"{names[0]}: read once, and kept in {folder.parent} for the next time.")
         with working(f"reading and checking {names[0]}"):
             _save(folder, names, prepare)
+            if _key(names, files, settings) != key:
+                raise UserError(
+                    f"{', '.join(names)} changed while it was read. Wait until nobody writes to it."
+                )
         remove_unused(folder.parent)
 
     folder = build_once(f"texts/{key}", build)
-    os.utime(folder)  # it was used
+    mark_used(folder)
     return _open(folder, names)
 
 

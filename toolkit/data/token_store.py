@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 import datasets
 import pyarrow as pa
 
-from toolkit.data.arrow_files import LARGE, ROWS_A_BATCH, open_rows, remove_unused, write_rows
+from toolkit.data.arrow_files import (
+    LARGE,
+    ROWS_A_BATCH,
+    mark_used,
+    open_rows,
+    remove_unused,
+    write_rows,
+)
 from toolkit.data.cache import build_once
 from toolkit.progress import Display, progress_bar
 
@@ -77,7 +84,7 @@ def _kept(key: str, texts: datasets.Dataset, encode: Encode) -> Path:
         remove_unused(folder.parent)
 
     folder = build_once(f"tokens/{key}", build)
-    os.utime(folder)  # it was used
+    mark_used(folder)
     return folder
 
 

@@ -188,6 +188,30 @@ def test_bad_input_leaves_nothing_and_says_what_was_noticed(tmp_path, cache, bad
     assert any("1 row without text" in remark for remark in remarks)
 
 
+def test_a_file_that_changes_while_it_is_read_is_not_kept(tmp_path, cache, monkeypatch):
+    path, save = write_csv(tmp_path / "a.csv"), prepared._save
+
+    def changing(*args):
+        save(*args)
+        write_csv(path, [*ROWS, ("还在写", 1)])
+
+    monkeypatch.setattr(prepared, "_save", changing)
+    with pytest.raises(UserError, match=r"a\.csv changed while it was read"):
+        load_text_classification(str(path))
+    assert not [*cache.glob("texts/[!.]*/*")]
+
+
+def test_a_file_that_cannot_be_read_is_refused_by_its_reader(tmp_path, monkeypatch):
+    def forbidden(_):
+        raise PermissionError(13, "Permission denied")
+
+    path = write_csv(tmp_path / "a.csv")
+    monkeypatch.setattr(prepared, "sha256_of", forbidden)
+    monkeypatch.setattr("pathlib.Path.read_bytes", forbidden)
+    with pytest.raises(UserError, match=r"cannot read .*a\.csv: .*Permission denied"):
+        load_text_classification(str(path))
+
+
 def load_slowly(path, log, results, entered):
     """In another process: prepares as slowly as a large file."""
     save = prepared._save
