@@ -119,7 +119,8 @@ def test_embeddings_are_the_engines(folder, tokenizer, engine, texts):
     mask = batch["attention_mask"][..., None]
     pooled = torch.nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=-1)
     cosine = (pooled.numpy() * engine.query(sample)).sum(1)
-    assert cosine.min() >= 0.9999
+    # The engine computes with rounded weights, on some processors with rounded activations too.
+    assert cosine.min() >= 0.9995
 
 
 def test_folder_loads_whole_as_float32_without_a_word(folder, caplog):
