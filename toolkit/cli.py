@@ -24,6 +24,7 @@ COMMANDS = {
     "predict": "label texts or images, find entities, translate, write: with a run or a model",
     "push": "upload a run's model to the HuggingFace Hub, with its card, and check it there",
     "rerun": "repeat a run from what it recorded, and compare to the last bit",
+    "tokens": "show how tokenizers cut a text, side by side",
 }
 
 
@@ -60,7 +61,8 @@ def _dispatch(arguments: list[str]) -> int:
             subparser.description = command.HELP
             command.configure(subparser)
     parsed, left = parser.parse_known_args(arguments)
-    if left and hasattr(command, "WORDS") and not any(word.startswith("-") for word in left):
+    options = [word for word in left if word.startswith("-") and word != "-"]
+    if left and hasattr(command, "WORDS") and not options:
         # argparse takes words before the options or after them, not both.
         getattr(parsed, command.WORDS).extend(left)
     elif left:
