@@ -87,88 +87,135 @@ def read(
     Raises:
         UserError: the model cannot be opened, has no attention, or cannot read what is given.
     """
-    check_range("max-tokens", max_tokens, 1, 1 << 20)
-    source = find_model(name)
-    if source.is_tfidf:
-        raise UserError(f"{name}: a TF-IDF model has no attention. Give a Transformer.")
     options = options or Options()
-    check_options(source, options)
-    config = read_config(source.folder)
-    if has_images(config):
+    source = find_reader(name, options, max_tokens)
+    if has_images(read_config(source.folder)):
         from toolkit.attention.images import read_image
 
         return read_image(source, options, _only(texts, "a model of images reads one image"))
     for text in texts:
         _check_text(name, text)
-    if config.is_encoder_decoder:
-        return _read_translation(source, options, texts, max_tokens)
-    return _read_text(source, options, texts, max_tokens)
+    return open_reader(source, options, max_tokens)(texts)
 
 
-def _read_text(source: Source, options: Options, texts: list[str], most: int) -> Reading:
-    if source.task == GENERATION:
-        _only(texts, "a language model reads one text")
-    frozen = (Path(source.folder) / "classifier.safetensors").is_file()
-    tokenizer = load_tokenizer(source.folder)
-    model = load_model(source, "model" if frozen else _HEADS[source.task], options, tokenizer)
-    check_tokenizer(tokenizer, model.config.vocab_size)
-    asked = min(most, source.tokenization("max_length") or most)
-    limit = length_limit(asked, tokenizer, model.config, pairs=len(texts) > 1)
-    columns = dict(zip(("text", "pair"), [[text] for text in texts], strict=False))
-    encoded = encode_batch(columns, tokenizer, limit)
-    inputs: dict[str, Tensor] = {
-        name: torch.tensor(encoded[name])
-        for name in ("input_ids", "token_type_ids")
-        if name in encoded
-    }
-    inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-    maps = collect(model, inputs, tokens_of(encoded["input_ids"][0], tokenizer))
-    remarks = _cut("the text", encoded["full_length"][0], limit)
-    return Reading(source.name, type(model).__name__, tuple(texts), maps, remarks=remarks)
+def find_reader(name: str, options: Options, max_tokens: int) -> Source:
+    """What a name stands for, if it may have attention.
+
+    Raises:
+        UserError: nothing of that name, a TF-IDF model, options that mean nothing to it, or no
+            number of tokens.
+    """
+    check_range("max-tokens", max_tokens, 1, 1 << 20)
+    source = find_model(name)
+    if source.is_tfidf:
+        raise UserError(f"{name}: a TF-IDF model has no attention. Give a Transformer.")
+    check_options(source, options)
+    return source
 
 
-def _read_translation(source: Source, options: Options, texts: list[str], most: int) -> Reading:
-    if source.task not in (TRANSLATION, NO_TASK):
-        raise UserError(
-            f"{source.name}: an encoder with a decoder that does {source.task}. Of encoders with a "
-            "decoder, the attention of those that write (Marian, BART, T5) can be shown."
+def open_reader(source: Source, options: Options, most: int) -> TextReader | TranslationReader:
+    """The model, loaded once to read any number of texts.
+
+    Raises:
+        UserError: its files cannot be read, or it is of a kind whose attention cannot be shown.
+    """
+    if read_config(source.folder).is_encoder_decoder:
+        return TranslationReader(source, options, most)
+    return TextReader(source, options, most)
+
+
+class TextReader:
+    """Reads texts or pairs with a model that is an encoder or a decoder.
+
+    Args:
+        most: tokens of an input; what is longer is cut.
+    """
+
+    def __init__(self, source: Source, options: Options, most: int) -> None:
+        self.source = source
+        frozen = (Path(source.folder) / "classifier.safetensors").is_file()
+        self.tokenizer = load_tokenizer(source.folder)
+        head = "model" if frozen else _HEADS[source.task]
+        self.model = load_model(source, head, options, self.tokenizer)
+        check_tokenizer(self.tokenizer, self.model.config.vocab_size)
+        self.most = min(most, source.tokenization("max_length") or most)
+
+    def __call__(self, texts: list[str]) -> Reading:
+        """Read one text, or the two of a pair."""
+        if self.source.task == GENERATION:
+            _only(texts, "a language model reads one text")
+        model, tokenizer = self.model, self.tokenizer
+        limit = length_limit(self.most, tokenizer, model.config, pairs=len(texts) > 1)
+        columns = dict(zip(("text", "pair"), [[text] for text in texts], strict=False))
+        encoded = encode_batch(columns, tokenizer, limit)
+        inputs: dict[str, Tensor] = {
+            name: torch.tensor(encoded[name])
+            for name in ("input_ids", "token_type_ids")
+            if name in encoded
+        }
+        inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+        maps = collect(model, inputs, tokens_of(encoded["input_ids"][0], tokenizer))
+        remarks = _cut("the text", encoded["full_length"][0], limit)
+        return Reading(self.source.name, type(model).__name__, tuple(texts), maps, remarks=remarks)
+
+
+class TranslationReader:
+    """Reads texts with their translations, given or its own, with an encoder and a decoder.
+
+    Args:
+        most: tokens of either side; what is longer is cut.
+    """
+
+    def __init__(self, source: Source, options: Options, most: int) -> None:
+        if source.task not in (TRANSLATION, NO_TASK):
+            raise UserError(
+                f"{source.name}: an encoder with a decoder that does {source.task}. Of encoders "
+                "with a decoder, the attention of those that write (Marian, BART, T5) can be shown."
+            )
+        from toolkit.prediction.translation import open_translator
+
+        asked = min(most, source.tokenization("max_length") or most)
+        self.source = source
+        self.writer = open_translator(
+            source, dataclasses.replace(options, beams=1, max_length=asked, max_new_tokens=most)
         )
-    from toolkit.prediction.translation import open_translator
+        self.tokenizer = self.writer.tokenizer
 
-    asked = min(most, source.tokenization("max_length") or most)
-    writer = open_translator(
-        source, dataclasses.replace(options, beams=1, max_length=asked, max_new_tokens=most)
-    )
-    model, tokenizer = writer.model, writer.tokenizer
-    how: dict[str, Any] = {"verbose": False, "truncation": True}
-    full = tokenizer(writer.prefix + texts[0], verbose=False)["input_ids"]
-    ids = tokenizer(writer.prefix + texts[0], max_length=writer.limit, **how)["input_ids"]
-    remarks = _cut("the text", len(full), writer.limit)
-    inputs = {"input_ids": torch.tensor([ids]), "attention_mask": torch.ones(1, len(ids)).long()}
-    if len(texts) > 1:
-        whole = tokenizer(text_target=texts[1], verbose=False)["input_ids"]
-        given = tokenizer(text_target=texts[1], max_length=writer.limit, **how)["input_ids"]
-        remarks += _cut("the translation", len(whole), writer.limit)
-        written = torch.tensor([given])
-        decoder_ids = model.prepare_decoder_input_ids_from_labels(labels=written)
-    else:
-        device = next(model.parameters()).device
-        with torch.inference_mode():
-            written = writer.generate(model, {k: v.to(device) for k, v in inputs.items()}).cpu()
-        decoder_ids = torch.cat([_start(model), written[:, :-1]], dim=1)
-        remarks += _unfinished(model, written)
-    maps = collect(
-        model,
-        {**inputs, "decoder_input_ids": decoder_ids},
-        tokens_of(ids, tokenizer),
-        tokens_of(decoder_ids[0].tolist(), tokenizer),
-        tokens_of(written[0].tolist(), tokenizer),
-    )
-    text = tokenizer.decode(written[0], skip_special_tokens=True).strip()
-    return Reading(
-        source.name, type(model).__name__, (texts[0],), maps,
-        written=texts[1] if len(texts) > 1 else text, made=len(texts) == 1, remarks=remarks,
-    )  # fmt: skip
+    def __call__(self, texts: list[str]) -> Reading:
+        """Read a text, or a text and its translation."""
+        writer, model, tokenizer = self.writer, self.writer.model, self.tokenizer
+        how: dict[str, Any] = {"verbose": False, "truncation": True}
+        full = tokenizer(writer.prefix + texts[0], verbose=False)["input_ids"]
+        ids = tokenizer(writer.prefix + texts[0], max_length=writer.limit, **how)["input_ids"]
+        remarks = _cut("the text", len(full), writer.limit)
+        inputs = {
+            "input_ids": torch.tensor([ids]),
+            "attention_mask": torch.ones(1, len(ids)).long(),
+        }
+        if len(texts) > 1:
+            whole = tokenizer(text_target=texts[1], verbose=False)["input_ids"]
+            given = tokenizer(text_target=texts[1], max_length=writer.limit, **how)["input_ids"]
+            remarks += _cut("the translation", len(whole), writer.limit)
+            written = torch.tensor([given])
+            decoder_ids = model.prepare_decoder_input_ids_from_labels(labels=written)
+        else:
+            device = next(model.parameters()).device
+            with torch.inference_mode():
+                written = writer.generate(model, {k: v.to(device) for k, v in inputs.items()}).cpu()
+            decoder_ids = torch.cat([_start(model), written[:, :-1]], dim=1)
+            remarks += _unfinished(model, written)
+        maps = collect(
+            model,
+            {**inputs, "decoder_input_ids": decoder_ids},
+            tokens_of(ids, tokenizer),
+            tokens_of(decoder_ids[0].tolist(), tokenizer),
+            tokens_of(written[0].tolist(), tokenizer),
+        )
+        text = tokenizer.decode(written[0], skip_special_tokens=True).strip()
+        return Reading(
+            self.source.name, type(model).__name__, (texts[0],), maps,
+            written=texts[1] if len(texts) > 1 else text, made=len(texts) == 1, remarks=remarks,
+        )  # fmt: skip
 
 
 def _unfinished(model: Any, written: Tensor) -> tuple[str, ...]:
