@@ -8,15 +8,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.commands import attention_analysis
 from toolkit.errors import UserError
 
 if TYPE_CHECKING:
     from toolkit.attention.reading import Reading
+    from toolkit.prediction.predictor import Options
 
 HELP = (
     "Show what a model attends to in a text, a pair of texts, a translation or an image: one HTML "
     "file with every layer and head, to be opened in a browser, offline. "
-    "toolkit attention results/runs/bert_sentiment/RUN 房间很干净"
+    "toolkit attention results/runs/bert_sentiment/RUN 房间很干净. With --analyse: what every head "
+    "attends to over many texts, in words and numbers."
 )
 
 _LARGE = 10  # MB, from which on it is said
@@ -79,10 +82,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--prefix", help="put before a text to translate (T5)")
     group.add_argument("--source-language", metavar="CODE", help="for models of many languages")
     group.add_argument("--target-language", metavar="CODE", help="likewise")
+    attention_analysis.configure(parser.add_argument_group("over many texts"))
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, and write what is asked for; 0."""
+    if args.analyse:
+        return attention_analysis.run(args, _options(args))
     _check_arguments(args)
     from toolkit.json_values import check_writable
 
@@ -104,6 +110,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
+    if args.number is not None:
+        raise UserError("--texts says how many texts --analyse reads: give --analyse too.")
     if not 1 <= len(args.texts) <= 2:
         raise UserError(
             f"expected a text, or two, behind the model; {len(args.texts) or 'none'} given. A text "
@@ -145,11 +153,14 @@ def _read(args: argparse.Namespace) -> Reading:
 
     with working(f"{args.model} is loaded and reads"):
         from toolkit.attention.reading import read
-        from toolkit.prediction.predictor import Options
 
-        names = ("implementation", "device", "prefix", "source_language", "target_language")
-        options = Options(**{name: getattr(args, name) for name in names})
-        return read(args.model, args.texts, options, args.max_tokens)
+        return read(args.model, args.texts, _options(args), args.max_tokens)
+
+
+def _options(args: argparse.Namespace) -> Options:
+    from toolkit.prediction.predictor import Options
+
+    return Options(**{name: getattr(args, name) for name in attention_analysis.OPTIONS})
 
 
 def _write_page(reading: Reading, file: Path) -> None:
