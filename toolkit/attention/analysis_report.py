@@ -114,14 +114,18 @@ def _lead(found: ModelAnalysis) -> str:
 
 
 def _how(found: ModelAnalysis) -> Section:
-    cut = f" {found.cut:,} of them were cut." if found.cut else ""
+    cut = f" {found.cut:,} of them {'was' if found.cut == 1 else 'were'} cut." if found.cut else ""
+    given = " It was given the right translations." if "cross" in found.kinds else ""
+    aligned = (
+        ", those of the alignment Wilson's over output tokens"
+        if found.alignment is not None
+        else ""
+    )
     lines = [
-        f"{found.model_class} read {found.corpus.description}.{cut} Where it translates, the right "
-        "translations were given to it.",
+        f"{found.model_class} read {found.corpus.description}.{cut}{given}",
         "Counted is what the tokens of the texts attend to; what special tokens attend to is not. "
         "A special token counts as special also where it is a neighbour.",
-        "Intervals (95%) are percentile bootstrap ones over texts, those of the alignment Wilson's "
-        "over output tokens.",
+        f"Intervals (95%) are percentile bootstrap ones over texts{aligned}.",
         "A uniform head gives the same to every token that a query can see.",
         f"A head is called after a place that gets at least {percent(findings.NAMED, 0)} of its "
         "attention, surely more than a uniform head gives it; it spreads its attention where its "

