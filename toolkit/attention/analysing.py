@@ -21,7 +21,6 @@ from toolkit.attention.reading import (
 from toolkit.attention.sentence import SENTENCE
 from toolkit.attention.slots import LANGUAGES, slots_of, slots_of_tokens
 from toolkit.attention.weights import AttentionMaps, Kind
-from toolkit.config import check_range
 from toolkit.errors import UserError
 from toolkit.modeling import read_config
 from toolkit.prediction.predictor import Options
@@ -71,7 +70,8 @@ def analyse_model(
     Raises:
         UserError: the model cannot be opened, has no attention or reads no texts.
     """
-    check_range("texts", number, 2, 1 << 20)
+    if number < 2:
+        raise UserError(f"--texts {number}: expected 2 or more, as intervals are over texts.")
     options = options or Options()
     source = find_reader(name, options, max_tokens)
     if has_images(read_config(source.folder)):
@@ -120,7 +120,7 @@ def _alignment(
         if (one := _align_one(reader, row, reading, corpus.languages)) is not None:
             found.append(one)
     pooled = pool(found)
-    return pooled, "" if pooled else "no text that was read is a date or a time"
+    return pooled, "" if pooled else "no text was read at full length that is a date or a time"
 
 
 def _align_one(

@@ -31,6 +31,7 @@ from toolkit.report.wording import capitalised, percent, rounded
 from toolkit.stats import Estimate
 
 SCHEMA_VERSION = 1
+_ALIGNMENT = "Alignment of dates and times"
 _SHORT = {
     "special": "special", "self": "itself", "previous": "previous", "next": "next",
     "elsewhere": "elsewhere", "spread": "spread", "mixed": "mixed",
@@ -55,9 +56,9 @@ def summary_lines(found: ModelAnalysis) -> list[tuple[str, list[str]]]:
         for kind, analysis in found.kinds.items()
     ]
     if found.alignment is not None:
-        lines.append(
-            ("Alignment of dates and times", findings.alignment_sentences(found.alignment))
-        )
+        lines.append((_ALIGNMENT, findings.alignment_sentences(found.alignment)))
+    elif "cross" in found.kinds:
+        lines.append((_ALIGNMENT, [f"Nothing can be aligned: {found.no_alignment}."]))
     lines.append((SENTENCE, findings.sentence_findings(found.sentence)))
     return lines
 
@@ -69,6 +70,9 @@ def as_document(found: ModelAnalysis, command: str) -> Document:
         blocks.append(_kind_section(findings.KIND_NAMES[kind], analysis))
     if found.alignment is not None:
         blocks.append(_alignment_section(found.alignment))
+    elif "cross" in found.kinds:
+        why = Paragraph(f"Nothing can be aligned: {found.no_alignment}.")
+        blocks.append(Section(_ALIGNMENT, [why]))
     blocks.append(
         Section(
             "The sentence of the chapter",
@@ -232,7 +236,7 @@ def _alignment_section(found: Alignment) -> Section:
     ]
     layers = [f"mean of layer {n}" for n in range(1, len(found.layers) + 1)]
     return Section(
-        "Alignment of dates and times",
+        _ALIGNMENT,
         [
             Bullets(findings.alignment_sentences(found)),
             Paragraph(

@@ -85,6 +85,15 @@ def test_a_translator(
         )
 
 
+def test_texts_that_are_cut_are_not_aligned(
+    translation_run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    assert status_of(translation_run, "--analyse", "--max-tokens", "5") == 0
+    said = capsys.readouterr().out
+    assert "Nothing can be aligned: no text was read at full length that is a date" in said
+
+
 def test_numbers_alone(bert_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert status_of(bert_run, "--analyse", "--texts", "2", "--json", "-") == 0
     found = json.loads(capsys.readouterr().out)
@@ -147,7 +156,7 @@ def test_wrong_input(
     refused("give --analyse too", bert_run, "a text", "--texts", "3")
     refused("--layer belongs to the picture", bert_run, "--analyse", "--layer", "1")
     refused("names a folder", bert_run, "--analyse", "--output", tmp_path / "a.html")
-    refused("--texts 1", bert_run, "--analyse", "--texts", "1")
+    refused("--texts 1: expected 2 or more", bert_run, "--analyse", "--texts", "1")
     refused("a model of images", resnet_run, "--analyse")
     refused("no attention", lstm_run, "--analyse")
     (tmp_path / "file").touch()
