@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
+
+from toolkit.tokens.spelling import byte_signs
 
 SPACE = "␣"
 _BYTE_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>")
@@ -70,7 +71,7 @@ def _has_bytes(tokenizer: Any) -> bool:
 def _spelling(name: str, has_bytes: bool) -> bytes:
     """What a token stands for, in UTF-8, which may end within a character."""
     if has_bytes:
-        table = _byte_of_character()
+        table = byte_signs()
         if all(character in table for character in name):
             return bytes(table[character] for character in name)
     if found := _BYTE_FALLBACK.fullmatch(name):
@@ -114,16 +115,3 @@ def _whole_characters(spellings: Sequence[bytes | None]) -> tuple[int, str | Non
 def _shown(text: str) -> str:
     """A text of which every space is seen."""
     return text.replace(" ", SPACE).replace("\n", "⏎").replace("\t", "⇥") or "∅"
-
-
-@cache
-def _byte_of_character() -> dict[str, int]:
-    """GPT-2's table (`bytes_to_unicode` in HuggingFace's GPT-2 tokenizer), read backwards.
-
-    Printable bytes stand for themselves, the others for the characters from U+0100 on.
-    """
-    printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
-    others = [byte for byte in range(256) if byte not in set(printable)]
-    return {chr(byte): byte for byte in printable} | {
-        chr(256 + number): byte for number, byte in enumerate(others)
-    }
