@@ -15,6 +15,7 @@ from toolkit.errors import UserError
 COMMANDS = {
     "attention": "what every head attends to, as one page to look at",
     "bench": "measure speed against HuggingFace, results compared first",
+    "claims": "measure what the chapter on Transformers claims, each with a verdict and a plot",
     "compare": "compare finished runs: one table, paired tests, a report",
     "data": "check a data set before training, or preview it as a recipe sees it",
     "experiment": "run every cell of an experiment file and compare them",

@@ -28,6 +28,8 @@ class Finding:
         setting: sizes, lengths, seeds, budget: all it takes to judge what the result is worth.
         blocks: the plot, the table and what else the report shows.
         data: the numbers behind it, as JSON values without NaN.
+        number: what a reader should keep, in a few words, for the table of verdicts, such as
+            "exponent 1.97 [1.95, 1.99]"; empty: the sentence stands there.
     """
 
     verdict: Verdict
@@ -35,6 +37,7 @@ class Finding:
     setting: Mapping[str, str]
     blocks: Sequence[Block]
     data: Mapping[str, Any]
+    number: str = ""
 
 
 @dataclass(frozen=True)

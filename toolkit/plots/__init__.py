@@ -9,6 +9,7 @@ behind and no display is needed. The same content gives the same file, byte for 
     saving      figures as files
     training    one run
     curves      several methods as lines, over seeds
+    lines       values at places as lines, axes linear or logarithmic
     intervals   several methods as values with intervals
     groups      the same by length or class
     matrices    which class was taken for which
@@ -18,6 +19,7 @@ from toolkit.plots.curves import Band, Series, learning_curve, seed_curves
 from toolkit.plots.fonts import cjk_font
 from toolkit.plots.groups import GroupValues, grouped_bars
 from toolkit.plots.intervals import Bar, difference_plot, forest_plot
+from toolkit.plots.lines import line_plot
 from toolkit.plots.matrices import MOST_CLASSES, confusion_matrices
 from toolkit.plots.saving import figure_as_svg, save_figure
 from toolkit.plots.style import COLOURS, LINES, MARKERS, WIDTH
@@ -41,6 +43,7 @@ __all__ = [
     "grouped_bars",
     "learning_curve",
     "learning_rate_curve",
+    "line_plot",
     "save_figure",
     "seed_curves",
     "training_curves",

@@ -85,10 +85,10 @@ def learning_curve(
         figure, axes = new_figure(height=3.0 + 0.24 * len(series))
         for index, line in enumerate(series):
             shift = 1 + 0.025 * (index - (len(series) - 1) / 2)
-            _draw_series(axes, line, index, [place * shift for place in line.x])
+            draw_series(axes, line, index, [place * shift for place in line.x])
         axes.set_xscale("log")
         places = sorted({place for line in series for place in line.x})
-        axes.xaxis.set_major_locator(FixedLocator(_apart(places)))
+        axes.xaxis.set_major_locator(FixedLocator(apart(places)))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         axes.yaxis.set_major_formatter(FuncFormatter(percent_tick if percent else number_tick))
@@ -99,7 +99,8 @@ def learning_curve(
         return arranged(figure)
 
 
-def _draw_series(axes: Axes, line: Series, index: int, places: Sequence[float]) -> None:
+def draw_series(axes: Axes, line: Series, index: int, places: Sequence[float]) -> None:
+    """Draw one line at these places (its x, or a little beside it) with its error bars."""
     bars = None
     if line.low is not None and line.high is not None:
         bars = [
@@ -112,7 +113,7 @@ def _draw_series(axes: Axes, line: Series, index: int, places: Sequence[float]) 
     )
 
 
-def _apart(places: Sequence[float]) -> list[float]:
+def apart(places: Sequence[float]) -> list[float]:
     """Ticks at the measured places, leaving out those whose labels would run into each other."""
     kept: list[float] = []
     for place in reversed(places):

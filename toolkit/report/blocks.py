@@ -123,6 +123,13 @@ class Table:
 
 
 @dataclass(frozen=True)
+class DrawnPicture:
+    """A picture of an earlier report, as the SVG document that stood in its file."""
+
+    svg: str
+
+
+@dataclass(frozen=True)
 class Figure:
     """A picture, drawn when the report is written.
 
@@ -131,7 +138,7 @@ class Figure:
     """
 
     name: str
-    draw: Callable[[], Picture]
+    draw: Callable[[], Picture | DrawnPicture]
     alt: str
     caption: str
 

@@ -12,7 +12,7 @@ from typing import Any
 from toolkit import plots
 from toolkit.disk import write_whole
 from toolkit.errors import UserError
-from toolkit.report.blocks import Document, Figure, figures_of
+from toolkit.report.blocks import Document, DrawnPicture, Figure, figures_of
 from toolkit.report.html import render_html
 from toolkit.report.json_text import json_text
 from toolkit.report.markdown_blocks import render_markdown
@@ -59,7 +59,11 @@ def _drawn(figures: Iterable[Figure]) -> dict[str, str]:
     svgs = {}
     with tempfile.TemporaryDirectory() as scratch:
         for figure in figures:
-            path = plots.save_figure(figure.draw(), Path(scratch) / f"{figure.name}.svg")
+            picture = figure.draw()
+            if isinstance(picture, DrawnPicture):
+                svgs[figure.name] = picture.svg
+                continue
+            path = plots.save_figure(picture, Path(scratch) / f"{figure.name}.svg")
             svgs[figure.name] = portable_svg(path.read_text(encoding="utf-8"))
     return svgs
 
