@@ -108,12 +108,11 @@ def _verdicts(measured: Sequence[Measured]) -> Table:
     rows: list[list[Cell | str]] = [
         [
             f"{one.number}. {one.statement}",
-            Cell(one.verdict, strong=True),
-            one.number_in_words,
+            Cell(one.verdict, strong=True, detail=one.number_in_words),
         ]
         for one in measured
     ]
-    return Table(["claim", "verdict", "number"], rows)
+    return Table(["claim", "verdict, and number"], rows)
 
 
 def _section(one: Measured) -> Section:

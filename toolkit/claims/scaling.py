@@ -124,7 +124,7 @@ def measure(measuring: Measuring) -> Finding:
         sentence=(
             f"From d_k = {chosen.sizes[0]} to {largest} the softmax's gradient at the median query "
             f"keeps {ratio[SCALED]:.0%} of its size when scores are divided by √d_k, and "
-            f"{ratio[PLAIN]:.2g} of it when they are not. The mean over queries falls less, to "
+            f"{100 * ratio[PLAIN]:.2g}% when they are not. The mean over queries falls less, to "
             f"{mean_ratio:.0%}: a few queries with two keys almost level keep theirs."
         ),
         setting={
