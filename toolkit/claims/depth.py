@@ -130,7 +130,7 @@ class Sizes:
     steps: int
 
 
-FULL, QUICK = Sizes((2, 4, 8, 16, 32), 3, 1, 120), Sizes((1, 3), 2, 1, 4)
+FULL, QUICK = Sizes((2, 4, 8, 16, 32), 3, 1, 100), Sizes((1, 3), 2, 1, 4)
 
 
 def draw(generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,7 @@ Draw = Callable[[torch.Generator], tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a short training goes: AdamW, the rate rising for a tenth of the steps, then falling to 0.
+    """How a short training goes: AdamW, its rate rising for a tenth of the steps, then falling.
 
     Attributes:
         learning_rate: the highest one.
@@ -54,7 +54,9 @@ def train(
     """
     model.train()
     weights = [weight for weight in model.parameters() if weight.requires_grad]
-    optimizer = torch.optim.AdamW(weights, recipe.learning_rate, weight_decay=recipe.weight_decay)
+    optimizer = torch.optim.AdamW(
+        weights, recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True
+    )
     generator = torch.Generator().manual_seed(seed)
     for step in range(recipe.steps):
         inputs, labels = draw(generator)
