@@ -29,7 +29,7 @@ from toolkit.plots import Series, line_plot
 from toolkit.report.blocks import Block, Cell, Figure, Paragraph, Table
 from toolkit.report.wording import listed, percent
 
-TOKENS, LENGTH, WIDTH, HEADS, BATCH, TEST = 10, 8, 32, 2, 16, 512
+TOKENS, LENGTH, WIDTH, HEADS, BATCH, TEST = 10, 8, 32, 2, 16, 256
 LEARNED, NOT_LEARNED = 0.9, 0.5
 """Accuracy on new sequences: at least the first is learned, less than the second not."""
 RATE, SECOND_RATE = 3e-3, 1e-3
