@@ -218,8 +218,8 @@ def _setting(sizes: Sizes) -> dict[str, str]:
     return {
         "task": f"at every place name the token {OFFSET} places before; {TOKENS} tokens, uniform "
         f"and independent, so that only positions can tell which is meant; chance {CHANCE:.2%}",
-        "network": f"encoder, {sizes.layers} layer{'s' * (sizes.layers != 1)} of width "
-        f"{sizes.hidden_size}, {sizes.heads} heads, norm first, every place sees every other; "
+        "network": f"encoder, layers: {sizes.layers}, width {sizes.hidden_size}, "
+        f"{sizes.heads} heads, norm first, every place sees every other; "
         "tokens and learned positions start from N(0, 1)",
         "parameters": ", ".join(f"{kind} {count:,}" for kind, count in parameters.items()),
         "training": f"{sizes.recipe.steps} steps of {sizes.batch} new sequences of {sizes.length} "

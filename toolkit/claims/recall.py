@@ -197,6 +197,10 @@ def report(
     far = {kind: Spread.of([one[1] for one in pairs[kind]]) for kind in KINDS}
     lost = {kind: Spread.of([a - b for a, b in pairs[kind]]) for kind in KINDS}
     quarter, last = sizes.quarter, sizes.distances
+    between = {
+        kind: Spread.of([float(np.nanmean(one[quarter:-quarter])) for one in found[kind]])
+        for kind in KINDS
+    }
     words = " and ".join(
         f"the {kind} answers {near[kind].mean:.1%} right at distances 1 to {quarter} and "
         f"{far[kind].mean:.1%} at {last - quarter + 1} to {last}, a loss of "
@@ -224,7 +228,7 @@ def report(
             "seeds": f"{sizes.seeds}: weights and sequences; intervals are t intervals over seeds",
             "what it does not tell": "an LSTM that is trained longer, or larger, remembers farther",
         },
-        blocks=_blocks(sizes, found, near, far, lost),
+        blocks=_blocks(sizes, found, (near, between, far, lost)),
         data={
             "chance": CHANCE,
             "distances": list(range(1, last + 1)),
@@ -233,6 +237,7 @@ def report(
             **{
                 kind: {
                     "near": near[kind].to_dict(),
+                    "between": between[kind].to_dict(),
                     "far": far[kind].to_dict(),
                     "lost": lost[kind].to_dict(),
                     "by_seed": [_json(one) for one in found[kind]],
@@ -257,10 +262,9 @@ def _json(accuracy: Floats) -> list[float | None]:
 def _blocks(
     sizes: Sizes,
     found: Mapping[str, Sequence[Floats]],
-    near: Mapping[str, Spread],
-    far: Mapping[str, Spread],
-    lost: Mapping[str, Spread],
+    columns: Sequence[Mapping[str, Spread]],
 ) -> list[Block]:
+    """`columns` are accuracies near, between and far, and what is lost from near to far."""
     places = list(range(1, sizes.distances + 1))
     series = []
     for kind in KINDS:
@@ -274,7 +278,7 @@ def _blocks(
                 [min(1.0, one.high) for one in spreads],
             )
         )
-    rows = [[kind, *(one[kind].written(3, 100) for one in (near, far, lost))] for kind in KINDS]
+    rows = [[kind, *(one[kind].written(3, 100) for one in columns)] for kind in KINDS]
     return [
         Figure(
             "recall",
@@ -283,10 +287,15 @@ def _blocks(
             "Distance 1 is the last token told. Bars are 95% intervals over seeds; guessing gives "
             f"{CHANCE:.1%}.",
         ),
-        Table(["network", "near, %", "far, %", "near minus far, points"], rows, numeric=(1, 2, 3)),
+        Table(
+            ["network", "near, %", "between, %", "far, %", "near minus far, points"],
+            rows,
+            numeric=(1, 2, 3, 4),
+        ),
         Paragraph(
             "The LSTM must have carried all tokens in its state to answer, as it does not know "
-            "which will be asked for; attention looks them up.",
+            "which will be asked for; attention looks them up. The farthest tokens are also the first "
+            "ones, which an LSTM may keep better than those between.",
             "caption",
         ),
     ]

@@ -275,9 +275,9 @@ def report(
             f"{len(data.test.labels)} test images, the same for all; no augmentation",
             "CNN": f"ResNet with a stem for small images, widths {sizes.cnn.widths}, depths "
             f"{sizes.cnn.depths}, {parameters[CNN]:,} parameters",
-            "ViT": f"patches of {sizes.vit.patch_size}x{sizes.vit.patch_size}, {sizes.vit.layers} "
-            f"layers of width {sizes.vit.hidden_size}, {parameters[VIT]:,} parameters; first weights of "
-            "standard deviation 1 / √width, as ViT's 0.02 is for wide ones",
+            "ViT": f"patches of {sizes.vit.patch_size}x{sizes.vit.patch_size}, layers: "
+            f"{sizes.vit.layers}, width {sizes.vit.hidden_size}, {parameters[VIT]:,} parameters; "
+            "first weights of standard deviation 1 / √width, as ViT's own 0.02 is for wide ones",
             "budget": "operations of forward and backward passes, counted as they run: "
             + ", ".join(
                 f"{kind} {budget.steps[kind]} steps of {sizes.batch} images, "
