@@ -294,8 +294,8 @@ def _blocks(
         ),
         Paragraph(
             "The LSTM must have carried all tokens in its state to answer, as it does not know "
-            "which will be asked for; attention looks them up. The farthest tokens are also the first "
-            "ones, which an LSTM may keep better than those between.",
+            "which will be asked for; attention looks them up. The farthest tokens are also the "
+            "first ones, which an LSTM may keep better than those between.",
             "caption",
         ),
     ]
