@@ -25,7 +25,7 @@ from toolkit.claims.points import Point, verdict_of
 from toolkit.compute import FlopCounter
 from toolkit.plots import Series, line_plot
 from toolkit.report.blocks import Block, Cell, Figure, Paragraph, Table
-from toolkit.report.wording import operations, size
+from toolkit.report.wording import operations
 
 WIDTH, HEADS = 128, 2
 NEAR = 0.2
@@ -48,7 +48,7 @@ class Sizes:
 
 # The longest have scores of less than 32 MiB: larger blocks the C library takes from the system and
 # gives back each time, and what is measured is then the making of pages.
-FULL = Sizes((64, 128, 256, 512, 724, 1024, 1448, 1792), 5, 21)
+FULL = Sizes((64, 128, 256, 512, 724, 1024, 1448, 1792), 5, 31)
 QUICK = Sizes((16, 32, 64, 128), 2, 3)
 
 
@@ -215,7 +215,7 @@ def _sentence(
     crossings: Mapping[str, float | None],
 ) -> str:
     passes = {
-        name: "at none of these lengths" if at is None else f"at {at:,.0f} tokens"
+        name: "at none of these lengths" if at is None else f"from {at:,.0f} tokens on"
         for name, at in crossings.items()
     }
     return (
@@ -224,8 +224,8 @@ def _sentence(
         f"{exponents[FUSED].written()} as a fused kernel (operations: "
         f"{counted[ATTENTION]:.2f}), that of the whole layer with {exponents[LAYER].written()} "
         f"(operations: {counted[LAYER]:.2f}): the rest of the layer is linear. Attention costs "
-        f"more than the feed-forward part from a length on that is reached, in operations, "
-        f"{passes['counted']} and, in time, {passes['measured']}."
+        f"more than the feed-forward part {passes['counted']} in operations, "
+        f"{passes['measured']} in time."
     )
 
 
@@ -255,7 +255,7 @@ def _blocks(
             *(f"{1000 * medians[name][place]:.3g}" for name in medians),
             operations(flops[ATTENTION][place]),
             operations(flops[LAYER][place]),
-            size(score_bytes(length)),
+            f"{score_bytes(length) / 2**20:.2g} MiB",
         ]
         for place, length in enumerate(lengths)
     ]
