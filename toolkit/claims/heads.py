@@ -1,4 +1,4 @@
-"""Claim 7: the heads of a layer learn to attend to different things, and are all needed."""
+"""Claim 7: the heads of a layer learn different things, and one does not do for all."""
 
 from __future__ import annotations
 
@@ -322,7 +322,7 @@ def _bars(runs: Sequence[Run]) -> list[Bar]:
 CLAIM = Claim(
     number=7,
     name="heads",
-    statement="The heads of a layer learn to attend to different things, and each is needed",
+    statement="The heads of a layer learn different things, and one of them does not do for all",
     source="Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.2: “different representation "
     "subspaces at different positions”; against it Michel et al. 2019 (arXiv:1905.10650): most "
     "heads can be pruned",
