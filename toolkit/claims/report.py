@@ -34,8 +34,9 @@ def as_document(measured: Sequence[Measured], command: str) -> Document:
         *_warnings(measured),
         _verdicts(measured),
         Paragraph(
-            "A verdict speaks of the setting that was measured, by the rule that stood before the "
-            "measurement. Numbers in brackets are 95% intervals. What it was measured on: "
+            "A verdict speaks of the setting that was measured. Rules and sizes were settled "
+            "beforehand, on trial runs with seed 0. Numbers in brackets are 95% intervals. What it "
+            "was measured on: "
             + machine(measured),
         ),
         *(_section(one) for one in measured),
