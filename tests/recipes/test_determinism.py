@@ -53,7 +53,9 @@ def losses(run: Path) -> list[float]:
 
 
 @pytest.mark.parametrize("recipe", [
-    "cifar10", "image_classification", "bert_pretraining",
+    "cifar10",
+    pytest.param("image_classification", marks=pytest.mark.slow),
+    pytest.param("bert_pretraining", marks=pytest.mark.slow),
     pytest.param("token_classification", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_the_same_seed_gives_the_same_bits(

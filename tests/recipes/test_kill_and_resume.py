@@ -178,7 +178,7 @@ def test_interrupted_by_ctrl_c_it_saves_the_step_and_can_be_resumed(
     assert_equal_runs(run, whole)
 
 
-@pytest.mark.parametrize("times", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_interrupted_at_random_moments(
     start_process: Start, tmp_path: Path, whole: Path, arguments: tuple[object, ...], times: int
 ) -> None:

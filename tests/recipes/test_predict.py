@@ -83,13 +83,14 @@ def test_broken_runs(runs: dict[str, Path], tmp_path: Path) -> None:
     (run / "summary.json").write_text('{"task": "text-cl')
     with pytest.raises(UserError, match=r"summary\.json cannot be read"):
         open_model(str(run))
-    (run / "summary.json").write_text('{"task": "pretraining"}')
-    with pytest.raises(UserError, match="no task to predict"):
-        open_model(str(run))
     (run / "summary.json").write_text('{"task": "text-classification", "data": {}}')
     with pytest.raises(UserError, match="no folder model/"):
         open_model(str(run))
     (run / "model").mkdir()
+    (run / "summary.json").write_text('{"task": "pretraining"}')
+    with pytest.raises(UserError, match="no task to predict"):
+        open_model(str(run))
+    (run / "summary.json").write_text('{"task": "text-classification", "data": {}}')
     (run / "model" / "tfidf.joblib").write_bytes(b"not a pickle")
     with pytest.raises(UserError, match=r"tfidf\.joblib cannot be read"):
         open_model(str(run))

@@ -145,7 +145,9 @@ def test_unconnected_processes_are_refused_with_the_command_that_connects_them(
     assert not (tmp_path / "bert_sentiment").exists()
 
 
-@pytest.mark.parametrize("way", ["whole models", "divided by FSDP2"])
+@pytest.mark.parametrize(
+    "way", ["whole models", pytest.param("divided by FSDP2", marks=pytest.mark.slow)]
+)
 def test_every_recipe_gives_the_same_on_two_processes(
     start_process: Start,
     start_connected: Start,
