@@ -18,6 +18,7 @@ from toolkit.claims.small_data import (
     QUICK,
     RANDOM,
     SMALL,
+    TFIDF,
     better_by_labels,
     decide,
     features,
@@ -42,9 +43,9 @@ def _tiny() -> tuple[object, ScratchBertModel]:
 
 def test_features_are_means_over_real_tokens_in_the_order_of_the_texts() -> None:
     tokenizer, model = _tiny()
-    found = features(model, tokenizer, TEXTS, 16, batch_size=3)
+    found = features(model, tokenizer, TEXTS, batch_size=3)
     for row, text in enumerate(TEXTS):
-        alone = tokenizer(text, return_tensors="pt", truncation=True, max_length=16)  # type: ignore[operator]
+        alone = tokenizer(text, return_tensors="pt")  # type: ignore[operator]
         with torch.no_grad():
             hidden = model(input_ids=alone["input_ids"]).last_hidden_state[0]
         np.testing.assert_allclose(found[row], hidden.mean(0).numpy(), atol=1e-5)
@@ -79,6 +80,7 @@ FOUND = {
     PRETRAINED: {8: [0.80, 0.82], 16: [0.84, 0.86]},
     RANDOM: {8: [0.60, 0.62], 16: [0.60, 0.70]},
     SMALL: {8: [0.50, 0.55], 16: [0.70, 0.72], 64: [0.81, 0.83]},
+    TFIDF: {8: [0.55, 0.55], 16: [0.65, 0.65], 64: [0.80, 0.80]},
 }
 
 
@@ -115,5 +117,6 @@ def test_quick_finding(
     accuracy = data["accuracy"]
     assert list(accuracy["pretrained"]) == ["8", "16"]
     assert list(accuracy["small_from_scratch"]) == ["8", "16", "64"]
+    assert list(accuracy["tfidf"]) == ["8", "16", "64"]
     assert accuracy["pretrained"] == accuracy["random_frozen"]  # the same weights
     assert data["labels_without_pretraining_to_reach"]["8"] is not None
