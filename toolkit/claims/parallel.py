@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
+from scipy.stats import binom
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -24,6 +26,7 @@ from toolkit.claims.sequence_models import (
 )
 from toolkit.plots import Series, line_plot
 from toolkit.report.blocks import Block, Figure, Paragraph, Table
+from toolkit.stats import CONFIDENCE
 
 LSTM, TRANSFORMER = "LSTM", "Transformer"
 KINDS = (LSTM, TRANSFORMER)
@@ -45,7 +48,7 @@ class Sizes:
     rounds: int
 
 
-FULL = Sizes((16, 32, 64, 128, 256, 512, 1024), 2048, 128, 2, 4, 9)
+FULL = Sizes((16, 32, 64, 128, 256, 512, 1024), 2048, 128, 2, 4, 15)
 QUICK = Sizes((4, 16), 32, 16, 1, 2, 3)
 
 
@@ -136,8 +139,23 @@ def _bound(
 
 
 def by_round(first: Sequence[float], second: Sequence[float]) -> Spread:
-    """first / second: median over rounds, and range."""
-    return Spread.of([a / b for a, b in zip(first, second, strict=True)])
+    """first / second: median over rounds, and its interval."""
+    return median_interval([a / b for a, b in zip(first, second, strict=True)])
+
+
+def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Spread:
+    """The median and bounds that hold the true one, whatever the distribution (order statistics).
+
+    As many values as the binomial distribution allows are left out at either end; of less than six
+    none, so that the bounds are the range and hold less than 95%.
+    """
+    ordered = sorted(values)
+    # The true median lies below all but k values with the chance that k coins of n show heads, or
+    # fewer; and above them with the same.
+    left_out = 0
+    while binom.cdf(left_out + 1, len(ordered), 0.5) <= (1 - confidence) / 2:
+        left_out += 1
+    return Spread(statistics.median(ordered), ordered[left_out], ordered[-1 - left_out])
 
 
 def growth(seconds: Mapping[int, Sequence[float]]) -> list[float]:
@@ -197,7 +215,7 @@ def report(
     grows = by_round(growths[LSTM], growths[TRANSFORMER])
     chain = " and ".join(f"{chains[kind][longest]:,} in the {kind}" for kind in KINDS)
     grown = " and ".join(
-        f"{Spread.of(growths[kind]).median:.2f} times in the {kind}" for kind in KINDS
+        f"{statistics.median(growths[kind]):.2f} times in the {kind}" for kind in KINDS
     )
     models = {kind: build(kind, sizes) for kind in KINDS}
     return Finding(
@@ -250,8 +268,8 @@ def _setting(sizes: Sizes, models: Mapping[str, nn.Module], number: int) -> dict
         "a step": f"forward, backward and AdamW's update of a model of language with {VOCABULARY} "
         f"tokens, float32; {sizes.tokens:,} tokens in every batch, the longer the fewer sequences",
         "time": f"{sizes.rounds} rounds, both networks and all lengths in turn, order reversed "
-        "from round to round; numbers in brackets are the lowest and highest round, which hold the "
-        f"median with {1 - 0.5 ** (sizes.rounds - 1):.1%} confidence",
+        "from round to round; numbers in brackets are 95% intervals of the median over rounds "
+        "(order statistics)",
         "threads": f"{number} for the verdict",
         "what it does not tell": "a CPU of few cores is busy with one product of matrices at a "
         "time, so that a long chain costs it little. A GPU computes thousands of rows at once and "
@@ -265,7 +283,7 @@ def _blocks(
     number = max(timed)
 
     def milliseconds(kind: str, count: int, length: int) -> Spread:
-        return Spread.of([1000 * value for value in timed[count][kind][length]])
+        return median_interval([1000 * value for value in timed[count][kind][length]])
 
     series = []
     for kind in KINDS:
@@ -298,8 +316,8 @@ def _blocks(
             "parallel",
             lambda: line_plot(series, "tokens of a sequence", "ms a step", log_x=True, log_y=True),
             "Time of a step of training against the length of sequences, LSTM and Transformer",
-            f"{sizes.tokens:,} tokens in every batch, {_threads(number)}. Bars go from the lowest "
-            "to the highest round.",
+            f"{sizes.tokens:,} tokens in every batch, {_threads(number)}. Bars are 95% "
+            "intervals of the median over rounds.",
         ),
         Table(header, rows, numeric=range(1, len(header))),
         Paragraph(
@@ -319,9 +337,9 @@ CLAIM = Claim(
     test="A step of training of an LSTM and of a Transformer of equal size (within 2%) is timed "
     "with the same number of tokens in every batch and sequences of growing length, in turn, by "
     "median. For the claim speak: at the longest the LSTM takes more time than the Transformer, "
-    "and from the shortest to the longest its time grows by more; each in every round. One of the "
-    "two: in part. Against it speaks that neither is so in any round. (The chain of products that "
-    "wait for one another is counted beside it and decides nothing: it is the reason for the "
-    "claim, not its result.)",
+    "and from the shortest to the longest its time grows by more; each with the whole 95% interval "
+    "of the median ratio over rounds above 1. One of the two: in part. Against it speaks that "
+    "neither interval goes above 1. (The chain of products that wait for one another is counted "
+    "beside it and decides nothing: it is the reason for the claim, not its result.)",
     measure=measure,
 )

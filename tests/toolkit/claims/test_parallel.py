@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -56,6 +57,23 @@ def test_loss_is_of_the_next_token() -> None:
 def test_by_round_and_growth() -> None:
     assert by_round([2.0, 6.0, 4.0], [1.0, 2.0, 4.0]) == Spread(2.0, 1.0, 3.0)
     assert growth({16: [1.0, 2.0], 64: [9.0, 9.0], 256: [3.0, 5.0]}) == [3.0, 2.5]
+
+
+@pytest.mark.parametrize("rounds", [3, 5, 6, 9, 15, 40])
+def test_median_interval_leaves_out_as_many_as_it_may(rounds: int) -> None:
+    found = parallel.median_interval([float(value) for value in range(rounds, 0, -1)])
+    left_out = int(found.lowest) - 1
+    assert found.highest == rounds - left_out
+    assert found.median == (rounds + 1) / 2
+
+    def misses(count: int) -> float:
+        """The chance that the true median lies outside, by counting coins."""
+        return 2 * sum(math.comb(rounds, k) for k in range(count + 1)) / 2**rounds
+
+    if rounds < 6:
+        assert left_out == 0
+    else:
+        assert misses(left_out) <= 0.05 < misses(left_out + 1)
 
 
 def test_rule() -> None:
