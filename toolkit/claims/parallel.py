@@ -314,7 +314,7 @@ def _blocks(
     return [
         Figure(
             "parallel",
-            lambda: line_plot(series, "tokens of a sequence", "ms a step", log_x=True, log_y=True),
+            lambda: line_plot(series, "tokens of a sequence", "ms a step", log_x=True),
             "Time of a step of training against the length of sequences, LSTM and Transformer",
             f"{sizes.tokens:,} tokens in every batch, {_threads(number)}. Bars are 95% "
             "intervals of the median over rounds.",
