@@ -52,7 +52,7 @@ class Sizes:
     seen: int
 
 
-FULL, QUICK = Sizes(3, 600, 1000, 256), Sizes(2, 3, 20, 12)
+FULL, QUICK = Sizes(5, 600, 1000, 256), Sizes(2, 3, 20, 12)
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,7 @@ class Spread:
     def written(self, digits: int = 3, scale: float = 1.0, unit: str = "") -> str:
         """ "0.532 [0.51, 0.55]", to so many significant digits; `scale` 100 writes percent."""
         mean, low, high = (
-            f"{scale * x:.{digits}g}".replace("-", "\N{MINUS SIGN}")
-            for x in (self.mean, self.low, self.high)
+            _significant(scale * x, digits).replace("-", "\N{MINUS SIGN}") for x in (self.mean, self.low, self.high)
         )
         return f"{mean}{unit} [{low}, {high}]"
 
@@ -36,3 +35,9 @@ class Spread:
         """As JSON values."""
         values = list(self.values)
         return {"mean": self.mean, "low": self.low, "high": self.high, "values": values}
+
+
+def _significant(value: float, digits: int) -> str:
+    """To so many significant digits; large numbers without an exponent."""
+    text = f"{value:.{digits}g}"
+    return f"{float(text):,.0f}" if "e+" in text else text

@@ -363,4 +363,5 @@ def test_a_spread_is_the_t_interval() -> None:
     half = 4.302652729911275 / math.sqrt(3)  # t of 2 degrees of freedom; standard deviation 1
     assert (found.mean, found.low, found.high) == pytest.approx((2.0, 2 - half, 2 + half))
     assert found.written(2) == "2 [\N{MINUS SIGN}0.48, 4.5]"
+    assert spread(62, 64).written(2) == "62 [\N{MINUS SIGN}2, 130]"  # no exponent
     assert spread(0.5, 0.25).written(3, 100, " points") == "50 points [25, 75]"
