@@ -27,7 +27,8 @@ class Spread:
     def written(self, digits: int = 3, scale: float = 1.0, unit: str = "") -> str:
         """ "0.532 [0.51, 0.55]", to so many significant digits; `scale` 100 writes percent."""
         mean, low, high = (
-            _significant(scale * x, digits).replace("-", "\N{MINUS SIGN}") for x in (self.mean, self.low, self.high)
+            _significant(scale * x, digits).replace("-", "\N{MINUS SIGN}")
+            for x in (self.mean, self.low, self.high)
         )
         return f"{mean}{unit} [{low}, {high}]"
 

@@ -48,10 +48,11 @@ def summary(measured: Sequence[Measured]) -> str:
     """How many claims hold, and which do not."""
     found = [one.finding.verdict for one in measured if one.finding is not None]
     counts = [(verdict.value, found.count(verdict)) for verdict in Verdict if verdict in found]
-    parts = wording.listed([f"{_times(count, text)}" for text, count in counts])
-    one_of = "1 claim was" if len(found) == 1 else f"{len(found)} claims were"
-    text = f"{one_of} measured{': ' + parts if parts else ''}."
-    return text.replace("0 claims were", "No claim was")
+    parts = [_times(count, text) for text, count in counts]
+    if not found:
+        return "No claim was measured."
+    measured_claims = "1 claim was" if len(found) == 1 else f"{len(found)} claims were"
+    return f"{measured_claims} measured: {wording.listed(parts)}."
 
 
 def _times(count: int, verdict: str) -> str:

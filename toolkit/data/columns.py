@@ -50,18 +50,39 @@ def pair_column(columns: Sequence[str], asked: str, text_name: str, source: str)
 def _choose(
     columns: Sequence[str], asked: str | None, common: Sequence[str], kind: str, source: str
 ) -> str:
+    return choose_column(columns, asked, common, source, f"{kind}s", _advice(columns, kind))
+
+
+def choose_column(
+    columns: Sequence[str],
+    asked: str | None,
+    common: Sequence[str],
+    source: str,
+    what: str,
+    advice: str,
+    flag: str | None = None,
+) -> str:
+    """The column asked for, else the first of the common names that exists, in whatever case.
+
+    Args:
+        what: the column holds, for messages: "texts".
+        advice: a sentence on how to name it, said where it cannot be told.
+        flag: that a column is asked for with, where messages are to name it.
+
+    Raises:
+        UserError: no such column; lists the columns that exist.
+    """
     existing = f"Columns of {source}: {', '.join(columns)}."
     if asked is not None:
         if asked in columns:
             return asked
-        raise UserError(f"no column {asked!r}. {existing}{near_names(asked, list(columns))}")
+        missing = f"no column {asked!r}" if flag is None else f"{flag} {asked}: no such column"
+        raise UserError(f"{missing}. {existing}{near_names(asked, list(columns))}")
     by_lower_case = {name.lower(): name for name in reversed(columns)}
     for name in common:
         if name in by_lower_case:
             return by_lower_case[name]
-    raise UserError(
-        f"cannot tell which column holds the {kind}s. {existing} {_advice(columns, kind)}"
-    )
+    raise UserError(f"cannot tell which column holds the {what}. {existing} {advice}")
 
 
 _SEPARATORS = {
@@ -76,6 +97,6 @@ def _advice(columns: Sequence[str], kind: str) -> str:
     if len(columns) > 1:
         return f"Name it with --{kind}_column. (The first line of a file must name the columns.)"
     for separator, advice in _SEPARATORS.items():
-        if separator in columns[0]:
+        if separator in "".join(columns):
             return advice
     return "There is one column only: fields are separated by , or ; in .csv, by tabs in .tsv."

@@ -11,11 +11,11 @@ from typing import Any
 from PIL import Image
 
 from toolkit.console import notify
+from toolkit.data.columns import choose_column
 from toolkit.data.columns import label_column as find_label_column
 from toolkit.data.files import Table, data_suffix
 from toolkit.data.labels import label_name
 from toolkit.data.sources import SPLIT_NAMES, read_source
-from toolkit.data.suggest import near_names
 from toolkit.demo import digits
 from toolkit.errors import UserError
 
@@ -265,16 +265,6 @@ def image_column_name(columns: Sequence[str], asked: str | None, source: str) ->
     Raises:
         UserError: no such column; lists the columns that exist.
     """
-    existing = f"Columns of {source}: {', '.join(columns)}."
-    if asked is not None:
-        if asked in columns:
-            return asked
-        raise UserError(f"no column {asked!r}. {existing}{near_names(asked, list(columns))}")
-    by_lower_case = {name.lower(): name for name in reversed(columns)}
-    for name in IMAGE_NAMES:
-        if name in by_lower_case:
-            return by_lower_case[name]
-    raise UserError(
-        f"cannot tell which column holds the images or their paths. {existing} Name it with "
-        "--image_column."
+    return choose_column(
+        columns, asked, IMAGE_NAMES, source, "images or their paths", "Name it with --image_column."
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from toolkit.data.columns import choose_column
 from toolkit.data.encoding import check_line_ends, decode
 from toolkit.data.file_log import note_file
 from toolkit.data.files import Table, read_bytes
@@ -254,23 +255,12 @@ def _translations(table: Table, language: str) -> list[Any]:
 
 def _column(table: Table, asked: str | None, language: str, side: str) -> str:
     """The column asked for, else one named like its language or its side."""
-    existing = list(table.columns)
-    if asked is not None:
-        if asked in existing:
-            return asked
-        raise UserError(
-            f"no column {asked!r} in {table.source}; it has {', '.join(existing)}."
-            f"{near_names(asked, existing)}"
-        )
-    by_lower_case = {name.lower(): name for name in reversed(existing)}
-    for name in (language.lower(), *COMMON_NAMES[side]):
-        if name in by_lower_case:
-            return by_lower_case[name]
-    raise UserError(
-        f"cannot tell which column of {table.source} holds the {side} texts; it has "
-        f"{', '.join(existing)}. Name it with --{side}_column, or give its number there if the "
-        "first line is a row and not the names."
+    advice = (
+        f"Name it with --{side}_column, or give its number there if the first line is a row and "
+        "not the names."
     )
+    common = (language.lower(), *COMMON_NAMES[side])
+    return choose_column(list(table.columns), asked, common, table.source, f"{side} texts", advice)
 
 
 def _column_by_number(table: Table, number: int) -> list[Any]:

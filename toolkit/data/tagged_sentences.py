@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.console import notify
+from toolkit.data.columns import choose_column
 from toolkit.data.encoding import check_line_ends, decode
 from toolkit.data.file_log import note_file
 from toolkit.data.files import Table, data_suffix, read_bytes, read_table
 from toolkit.data.sources import SPLIT_NAMES, read_source
-from toolkit.data.suggest import near_names
 from toolkit.demo import entities
 from toolkit.errors import UserError
 
@@ -206,15 +206,5 @@ def _list_of_texts(cell: Any, place: str, column: str) -> list[str]:
 
 
 def _column(table: Table, asked: str | None, common: Sequence[str], kind: str) -> str:
-    names = list(table.columns)
-    existing = f"Columns of {table.source}: {', '.join(names)}."
-    if asked is not None:
-        if asked in names:
-            return asked
-        raise UserError(f"no column {asked!r}. {existing}{near_names(asked, names)}")
-    found = next((name for name in common if name in names), None)
-    if found is None:
-        raise UserError(
-            f"cannot tell which column holds the {kind}. {existing} Name it with --{kind}_column."
-        )
-    return found
+    advice = f"Name it with --{kind}_column."
+    return choose_column(list(table.columns), asked, common, table.source, kind, advice)

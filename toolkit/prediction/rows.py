@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.data.columns import TEXT_NAMES
+from toolkit.data.columns import TEXT_NAMES, choose_column
 from toolkit.data.image_sources import image_column_name, image_content
-from toolkit.data.suggest import near_names
 from toolkit.errors import UserError
 from toolkit.prediction.inputs import Inputs
 
@@ -83,20 +82,8 @@ def _first_names(kind: str, task: str) -> tuple[str, ...]:
 
 
 def _column(inputs: Inputs, asked: str | None, common: Sequence[str], what: str, flag: str) -> str:
-    names = list(inputs.columns)
-    existing = f"Columns of {inputs.source}: {', '.join(names)}."
-    if asked is not None:
-        if asked in names:
-            return asked
-        raise UserError(f"{flag} {asked}: no such column. {existing}{near_names(asked, names)}")
-    by_lower_case = {name.lower(): name for name in reversed(names)}
-    for name in common:
-        if name in by_lower_case:
-            return by_lower_case[name]
-    raise UserError(
-        f"cannot tell which column holds the {what}. {existing} Name it with {flag}. (The first "
-        "line of a csv or tsv file must name the columns.)"
-    )
+    advice = f"Name it with {flag}. (The first line of a csv or tsv file must name the columns.)"
+    return choose_column(list(inputs.columns), asked, common, inputs.source, what, advice, flag)
 
 
 def _texts(inputs: Inputs, column: str) -> list[str]:
