@@ -175,7 +175,7 @@ def test_tables(write: Write, content: list[str], settings: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, r"which column .* holds the source texts.*--source_column"),
+        ({}, r"which column holds the source texts.*--source_column"),
         ({"source_column": "one", "target_column": "too"}, "no column 'too'.*one, two"),
         ({"source_column": "1", "target_column": "3"}, "no column 3"),
     ],
