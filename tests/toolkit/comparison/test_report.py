@@ -627,3 +627,16 @@ def test_settings_of_training_are_none_of_a_regression(make_run):
         "embedding_size": {"LSTM": 128},
         "ngrams": {"TF-IDF": 3},
     }
+
+
+def test_settings_with_different_values_come_before_those_of_some_methods(make_run):
+    runs = [
+        make_run("BERT", LABELS, TUNED, config={"rank": 8, "dropout": 0.1, "epochs": 3}),
+        make_run("LSTM", LABELS, FROZEN, config={"layers": 2, "dropout": 0.5, "epochs": 3}),
+    ]
+    document = as_json(build_report(compare_runs(runs, draws=20)))
+    assert list(document["comparability"]["settings_that_differ"].items()) == [
+        ("dropout", {"BERT": 0.1, "LSTM": 0.5}),
+        ("layers", {"LSTM": 2}),  # the LSTM is the better one, so it comes first
+        ("rank", {"BERT": 8}),
+    ]

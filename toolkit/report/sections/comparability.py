@@ -39,14 +39,19 @@ def _other_settings(report: Report) -> Table | None:
 
 
 def differing_settings(comparison: Comparison) -> dict[str, dict[str, Any]]:
-    """Settings in which the methods differ, by name, then by method; of those that have them."""
+    """Settings in which the methods differ, by name, then by method; of those that have them.
+
+    First those of which methods have different values, then those that only some methods have.
+    """
     found = {row.title: _used_settings(row.run) for row in comparison.rows}
     names = dict.fromkeys(name for one in found.values() for name in one)
-    return {
+    differing = {
         name: {title: one[name] for title, one in found.items() if name in one}
         for name in names
         if len({str(one.get(name)) for one in found.values()}) > 1
     }
+    alike = {name: len(set(map(str, values.values()))) == 1 for name, values in differing.items()}
+    return {name: differing[name] for name in sorted(differing, key=lambda name: alike[name])}
 
 
 def _used_settings(run: SavedRun) -> dict[str, Any]:
