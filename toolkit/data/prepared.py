@@ -16,13 +16,18 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import unidata_version
 
 from toolkit.console import keep_remarks, notify
-from toolkit.data.arrow_files import LARGE, mark_used, open_rows, remove_unused, write_dataset
-from toolkit.data.cache import build_once
+from toolkit.data.arrow_files import (
+    LARGE,
+    code_of_data,
+    kept,
+    open_rows,
+    remove_unused,
+    write_dataset,
+)
 from toolkit.data.file_log import FileRead, files_read, note_file
 from toolkit.data.files import data_suffix
 from toolkit.disk import sha256_of
 from toolkit.errors import UserError
-from toolkit.fingerprint import fingerprint
 from toolkit.progress import working
 
 if TYPE_CHECKING:
@@ -68,23 +73,20 @@ def prepared_once(
                 )
         remove_unused(folder.parent)
 
-    folder = build_once(f"texts/{key}", build)
-    mark_used(folder)
-    return _open(folder, names)
+    return kept(f"texts/{key}", build, lambda folder: _open(folder, names))
 
 
 def _key(names: Sequence[str], files: Sequence[Path], settings: Sequence[Any]) -> str:
     """Of contents, kinds and parts: what a file is called counts inside a folder only."""
     parts = [[_part(file, names), sha256_of(file)] for file in files]
-    code = fingerprint(Path(__file__).parent.parent, ["data"])
-    content = json.dumps([code, unidata_version, parts, settings])
+    content = json.dumps([code_of_data(), unidata_version, parts, settings])
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
 def _part(file: Path, names: Sequence[str]) -> list[Any]:
     if str(file) in names:
         return [names.index(str(file)), data_suffix(file), file.suffix.lower() == ".gz"]
-    return [file.name]
+    return [file.name, str(file) == file.name]  # of the folder ".", which no message names
 
 
 def _save(folder: Path, names: Sequence[str], prepare: Callable[[], Any]) -> None:
@@ -111,12 +113,13 @@ def _open(folder: Path, names: Sequence[str]) -> TextClassificationData:
     from toolkit.data.text_classification import TextClassificationData
 
     about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+    splits = {split: open_rows(folder / f"{split}.arrow") for split in SPLITS}
+    if {split: len(rows) for split, rows in splits.items()} != about["summary"]["sizes"]:
+        raise ValueError("rows are missing")
     files = [{**file, "path": _named(file["path"], names)} for file in about["files"]]
     _say([_named(remark, names) for remark in about["remarks"]], files)
     return TextClassificationData(
-        **{split: open_rows(folder / f"{split}.arrow") for split in SPLITS},
-        label_names=about["label_names"],
-        summary=about["summary"],
+        **splits, label_names=about["label_names"], summary=about["summary"]
     )
 
 
@@ -129,10 +132,18 @@ def _say(remarks: Sequence[str], files: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _unnamed(text: str, names: Sequence[str]) -> str:
-    """The text with the number of a file in place of its name, which may be another next time."""
-    for number, name in sorted(enumerate(names), key=lambda pair: -len(pair[1])):
-        text = re.sub(rf"(?<![\w/]){re.escape(name)}(?!\w)", f"\0{number}\0", text)
-    return text
+    """The text with the number of a file in place of its name, which may be another next time.
+
+    The name of a folder stands in front of a file only; anywhere else it is a word like any other.
+    """
+    longest_first = sorted({*names}, key=lambda name: (-len(name), name))
+    ends = {name: "(?=/)" if Path(name).is_dir() else r"(?!\w)" for name in longest_first}
+    patterns = [re.escape(name) + ends[name] for name in longest_first]
+    return re.sub(
+        rf"(?<![\w/])(?:{'|'.join(patterns)})",
+        lambda found: f"\0{names.index(found[0])}\0",
+        text,
+    )
 
 
 def _named(text: str, names: Sequence[str]) -> str:

@@ -67,7 +67,7 @@ def read_source(
             continue
         if name in tables:
             raise UserError(f"{dataset} already has a {name} split; leave --{name}_file out.")
-        tables[name] = read_table(file)
+        tables[name] = read_table(Path(file).expanduser())
     return replace(source, tables=tables)
 
 

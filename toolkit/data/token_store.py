@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import datasets
@@ -17,15 +16,17 @@ import pyarrow as pa
 from toolkit.data.arrow_files import (
     LARGE,
     ROWS_A_BATCH,
-    mark_used,
+    code_of_data,
+    kept,
     open_rows,
     remove_unused,
     write_rows,
 )
-from toolkit.data.cache import build_once
 from toolkit.progress import Display, progress_bar
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from transformers import PreTrainedTokenizerBase
 
 Encode = Callable[[dict[str, list[Any]]], dict[str, list[Any]]]
@@ -48,44 +49,56 @@ def worth_keeping(splits: Iterable[datasets.Dataset]) -> bool:
 def with_tokens(
     rows: datasets.Dataset,
     encode: Encode,
-    content: str | None,
     tokenizer: PreTrainedTokenizerBase,
     limit: int,
+    *,
+    keep: bool,
 ) -> datasets.Dataset:
     """Rows with the columns that `encode` makes of their texts.
 
-    With `content` they are encoded once: kept in the user's cache and read from there.
-
     Args:
         encode: depends on `tokenizer` and `limit` alone.
-        content: a hash of the texts and their order; None: they are not looked for in the cache.
+        keep: they are encoded once: kept in the user's cache and read from there.
 
     Raises:
         UserError: the cache cannot be written.
     """
     names = [name for name in _TEXTS if name in rows.column_names]
     texts = rows.select_columns(names)
-    identity = None if content is None else _identity(tokenizer)
-    if content is None or identity is None:
+    identity = _identity(tokenizer) if keep else None
+    if identity is None:
         batches = [*_encoded(texts, encode)]
         schema = batches[0].schema if batches else _schema(encode, names)
         tokens = datasets.Dataset(pa.Table.from_batches(batches, schema))
     else:
-        key = hashlib.sha256(f"{content} {names} {identity} {limit}".encode()).hexdigest()[:32]
-        tokens = open_rows(_kept(key, texts, encode) / "tokens.arrow")
+        described = f"{_content(texts)} {identity} {limit} {code_of_data()}"
+        key = hashlib.sha256(described.encode()).hexdigest()[:32]
+        tokens = _kept(key, texts, encode)
     return datasets.concatenate_datasets([rows, tokens], axis=1)
 
 
-def _kept(key: str, texts: datasets.Dataset, encode: Encode) -> Path:
+def _kept(key: str, texts: datasets.Dataset, encode: Encode) -> datasets.Dataset:
     def build(folder: Path) -> None:
         with progress_bar("tokenising", len(texts)) as display, _all_cores():
             schema = _schema(encode, texts.column_names)
             write_rows(folder / "tokens.arrow", schema, _encoded(texts, encode, display))
         remove_unused(folder.parent)
 
-    folder = build_once(f"tokens/{key}", build)
-    mark_used(folder)
-    return folder
+    def opened(folder: Path) -> datasets.Dataset:
+        tokens = open_rows(folder / "tokens.arrow")
+        if len(tokens) != len(texts):
+            raise ValueError("rows are missing")
+        return tokens
+
+    return kept(f"tokens/{key}", build, opened)
+
+
+def _content(texts: datasets.Dataset) -> str:
+    """A hash of the columns as they are now, whatever a summary says they were."""
+    digest = hashlib.sha256()
+    for start in range(0, len(texts), ROWS_A_BATCH):
+        digest.update(json.dumps(texts[start : start + ROWS_A_BATCH]).encode())
+    return digest.hexdigest()
 
 
 def _encoded(

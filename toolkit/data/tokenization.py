@@ -41,11 +41,11 @@ def tokenize(
         _warn_of_joined_pairs(tokenizer)
     encode = partial(encode_batch, tokenizer=tokenizer, limit=limit)
     splits = {name: getattr(data, name) for name in ("train", "validation", "test")}
-    contents = data.summary.get("sha256", {}) if worth_keeping(splits.values()) else {}
+    keep = worth_keeping(splits.values())
     counts: dict[str, dict[str, Any]] = {}
     tokenized = {}
     for name in splits:
-        split = with_tokens(splits[name], encode, contents.get(name), tokenizer, limit)
+        split = with_tokens(splits[name], encode, tokenizer, limit, keep=keep)
         counts[name] = _count(split, tokenizer)
         tokenized[name] = split.remove_columns(["full_length"])
     _report(counts, limit)

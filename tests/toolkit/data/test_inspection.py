@@ -326,6 +326,19 @@ def test_every_task_is_counted_in_tokens_and_printed(
     assert f": {task.name} (by " in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("delimiter", ["|", "[", "，"])
+def test_any_delimiter_is_shown(
+    delimiter: str, write: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rich.console import Console
+
+    lines = ["text,label", *(f"{t},{t[0]}" for t in REVIEWS)]
+    text = "\n".join(line.replace(",", delimiter) for line in lines)
+    path = write("a.csv", f"sep={delimiter}\n{text}\n")
+    print_check(describe(read(str(path), {}, None, None)), Console(width=150))
+    assert f" {delimiter} " in capsys.readouterr().out
+
+
 def test_what_cannot_be_seen_is_written_out() -> None:
     assert visible(" a  b\n\t\r\u3000\u200b\ue000 ") == "␣a ␣b⏎⇥␍⟨U+3000⟩⟨U+200B⟩⟨U+E000⟩␣"
     assert visible("  ") == "␣␣"

@@ -1,6 +1,8 @@
 """Large data sets are prepared once: found again by content, never half-written, never twice."""
 
 import csv
+import dataclasses
+import gzip
 import json
 import multiprocessing
 import os
@@ -8,11 +10,12 @@ import shutil
 import signal
 import time
 
+import datasets
 import pytest
 from transformers import AutoTokenizer
 
 from toolkit.console import keep_remarks
-from toolkit.data import prepared, token_store
+from toolkit.data import arrow_files, prepared, token_store
 from toolkit.data.encoding import text_encoding
 from toolkit.data.file_log import files_read
 from toolkit.data.text_classification import load_text_classification, tokenize
@@ -273,3 +276,108 @@ def test_what_nobody_has_used_for_a_month_is_removed(tmp_path, cache):
     os.utime(old, (0, 0))
     load_text_classification(str(write_csv(tmp_path / "d.csv", ROWS[:40])))
     assert not old.exists()
+
+
+def said_of(folder):
+    """What is said of the data in a folder, and the files that are read."""
+    with keep_remarks() as remarks, files_read() as log:
+        load_text_classification(folder)
+    return [remark for remark in remarks if "kept in" not in remark], [*log]
+
+
+@pytest.mark.parametrize("name", ["1", "training", "row", "."])
+def test_words_are_no_names_of_folders(tmp_path, monkeypatch, prepared_times, name):
+    first, second = tmp_path / "first" / name, tmp_path / "other"
+    first.mkdir(parents=True, exist_ok=True)
+    write_csv(first / "train.csv", [*ROWS, ("", 1)])
+    shutil.copytree(first, second)
+    monkeypatch.chdir(tmp_path / "first")
+    said = "left out of the data: 1 row without text (the first: {}train.csv, line 62)."
+    prefix = "" if name == "." else f"{name}/"
+    for _ in range(2):
+        assert said_of(name) == ([said.format(prefix)], [f"{prefix}train.csv"])
+    for _ in range(2):
+        assert said_of(str(second)) == ([said.format(f"{second}/")], [f"{second}/train.csv"])
+    assert said_of(name) == ([said.format(prefix)], [f"{prefix}train.csv"])
+    assert prepared_times() == (2 if name == "." else 1)
+
+
+@pytest.mark.parametrize("damage", ["train.arrow", "about.json", "gone", "cut"])
+def test_what_is_damaged_is_made_anew(tmp_path, cache, prepared_times, damage, bert_tokenizer):
+    path = write_csv(tmp_path / "a.csv")
+    first = plain(tokenize(load_text_classification(str(path)), bert_tokenizer, 16))
+    [texts] = cache.glob("texts/*/")
+    if damage == "cut":  # at the end of a batch Arrow takes it for the end of the file
+        schema = arrow_files.open_rows(texts / "train.arrow").data.table.schema
+        arrow_files.write_rows(texts / "train.arrow", schema, [])
+    elif damage == "gone":
+        (texts / "test.arrow").unlink()
+    else:
+        whole = (texts / damage).read_bytes()
+        (texts / damage).write_bytes(whole[: len(whole) // 2])
+    for tokens in cache.glob("tokens/*/tokens.arrow"):
+        tokens.unlink() if damage == "gone" else tokens.write_bytes(tokens.read_bytes()[:-300])
+    with keep_remarks() as remarks:
+        again = tokenize(load_text_classification(str(path)), bert_tokenizer, 16)
+    assert plain(again) == first
+    assert f"{texts} is damaged: made anew." in remarks
+    assert prepared_times() == 2
+    load_text_classification(str(path))
+    assert prepared_times() == 2
+
+
+def test_tokens_are_of_the_rows_as_they_are(tmp_path, bert_tokenizer):
+    data = load_text_classification(str(write_csv(tmp_path / "a.csv")))
+    changed = datasets.Dataset.from_dict(
+        {**data.train.to_dict(), "text": [f"头{text}" for text in data.train["text"]]}
+    )
+    first = tokenize(dataclasses.replace(data, train=changed), bert_tokenizer, 16)
+    fewer = tokenize(dataclasses.replace(data, train=data.train.select([5, 3])), bert_tokenizer, 16)
+    for found in (tokenize(data, bert_tokenizer, 16), first, fewer):
+        encoded = [bert_tokenizer(text)["input_ids"] for text in found.train["text"]]
+        assert found.train["input_ids"][:] == encoded
+
+
+def test_other_code_makes_other_tokens(tmp_path, bert_tokenizer, monkeypatch):
+    data = load_text_classification(str(write_csv(tmp_path / "a.csv")))
+    tokenize(data, bert_tokenizer, 16)
+    encoded, times = token_store._encoded, []
+    monkeypatch.setattr(token_store, "_encoded", lambda *a: times.append(1) or encoded(*a))
+    tokenize(data, bert_tokenizer, 16)
+    assert not times
+    monkeypatch.setattr(token_store, "code_of_data", lambda: "another")
+    tokenize(data, bert_tokenizer, 16)
+    assert len(times) == 3
+
+
+def test_the_kind_of_file_makes_it_another(tmp_path, prepared_times):
+    content = "text\tlabel\n" + "".join(f'"{text}"\t{label}\n' for text, label in ROWS)
+    (tmp_path / "a.tsv").write_text(content)
+    (tmp_path / "a.csv").write_text("sep=\t\n" + content)
+    tsv, as_csv = (load_text_classification(str(tmp_path / f"a.{kind}")) for kind in ("tsv", "csv"))
+    assert all(text.startswith('"') for text in tsv.train["text"])
+    assert not any(text.startswith('"') for text in as_csv.train["text"])
+    (tmp_path / "b.csv").write_text(content)
+    with pytest.raises(UserError, match="not well-formed CSV"):
+        load_text_classification(str(tmp_path / "b.csv"))
+    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(content.encode()))
+    assert plain(load_text_classification(str(tmp_path / "a.tsv.gz")))[0] == plain(tsv)[0]
+
+
+def test_what_a_killed_process_left_is_removed_after_a_month(tmp_path, cache):
+    left = cache / "texts" / ".0123.incomplete-xyz"
+    left.mkdir(parents=True)
+    (left / "train.arrow").write_bytes(b"x")
+    load_text_classification(str(write_csv(tmp_path / "a.csv")))
+    assert left.is_dir()  # somebody may be writing it
+    os.utime(left, (0, 0))
+    load_text_classification(str(write_csv(tmp_path / "b.csv", ROWS[:20])))
+    assert not left.exists()
+
+
+def test_held_out_files_may_stand_below_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write_csv(tmp_path / "a.csv")
+    write_csv(tmp_path / "b.csv", [("另一条", 1), ("再一条", 0)])
+    data = load_text_classification("~/a.csv", test_file="~/b.csv")
+    assert data.test["text"][:] == ["另一条", "再一条"]

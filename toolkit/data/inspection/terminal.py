@@ -61,11 +61,12 @@ def _files(files: Sequence[Mapping[str, Any]], data: str) -> Table:
     numbers = ("rows", *(["blank lines"] if of_lines else []))
     table = _table("file", "format", "encoding", "delimiter", numbers=numbers)
     for file in files:
+        delimiter = file["delimiter"] or ""
         table.add_row(
             escape(_short(file["path"], data)),
             file["format"] or "",
             file["encoding"] or "",
-            _DELIMITERS.get(file["delimiter"] or "", ""),
+            escape(_DELIMITERS.get(delimiter, delimiter)),
             _number(file["rows"]),
             *([_number(file["blank"])] if of_lines else []),
         )
