@@ -16,6 +16,10 @@ from toolkit.disk import sync
 from toolkit.errors import UserError
 
 
+class CannotKeepError(UserError):
+    """The cache folder cannot be written, or is full."""
+
+
 def cache_root() -> Path:
     """This toolkit's folder in the user's cache (`$XDG_CACHE_HOME` or `~/.cache`)."""
     base = os.environ.get("XDG_CACHE_HOME")
@@ -29,7 +33,7 @@ def build_once(name: str, build: Callable[[Path], None]) -> Path:
     disk. Processes that ask at the same time wait for the one that builds.
 
     Raises:
-        UserError: the cache folder cannot be written.
+        CannotKeepError: the cache folder cannot be written.
     """
     target = cache_root() / name
     if target.is_dir():
@@ -40,7 +44,7 @@ def build_once(name: str, build: Callable[[Path], None]) -> Path:
             if not target.is_dir():
                 _build_into(target, build)
     except OSError as error:
-        raise UserError(
+        raise CannotKeepError(
             f"cannot write {target} ({error.strerror or error}). Free some space there, or point "
             "XDG_CACHE_HOME to a folder that can be written."
         ) from error

@@ -24,6 +24,7 @@ from toolkit.data.arrow_files import (
     remove_unused,
     write_dataset,
 )
+from toolkit.data.cache import CannotKeepError
 from toolkit.data.file_log import FileRead, files_read, note_file
 from toolkit.data.files import data_suffix
 from toolkit.disk import sha256_of
@@ -51,8 +52,7 @@ def prepared_once(
         settings: everything else the result depends on; plain values.
 
     Raises:
-        UserError: as `prepare`; nothing is kept then. Or a file changes meanwhile, or the cache
-            cannot be written.
+        UserError: as `prepare`; nothing is kept then. Or a file changes meanwhile.
     """
     if sum(file.stat().st_size for file in files) < LARGE:
         return prepare()
@@ -73,7 +73,11 @@ def prepared_once(
                 )
         remove_unused(folder.parent)
 
-    return kept(f"texts/{key}", build, lambda folder: _open(folder, names))
+    try:
+        return kept(f"texts/{key}", build, lambda folder: _open(folder, names))
+    except CannotKeepError as error:
+        notify(f"warning: {error} Until then it is read anew every time.")
+        return prepare()
 
 
 def _key(names: Sequence[str], files: Sequence[Path], settings: Sequence[Any]) -> str:

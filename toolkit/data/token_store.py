@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import datasets
 import pyarrow as pa
 
+from toolkit.console import notify
 from toolkit.data.arrow_files import (
     LARGE,
     ROWS_A_BATCH,
@@ -22,6 +23,7 @@ from toolkit.data.arrow_files import (
     remove_unused,
     write_rows,
 )
+from toolkit.data.cache import CannotKeepError
 from toolkit.progress import Display, progress_bar
 
 if TYPE_CHECKING:
@@ -60,20 +62,23 @@ def with_tokens(
         encode: depends on `tokenizer` and `limit` alone.
         keep: they are encoded once: kept in the user's cache and read from there.
 
-    Raises:
-        UserError: the cache cannot be written.
+    Where the cache cannot be written, that is said and they stay in memory.
     """
     names = [name for name in _TEXTS if name in rows.column_names]
     texts = rows.select_columns(names)
     identity = _identity(tokenizer) if keep else None
-    if identity is None:
+    tokens = None
+    if identity is not None:
+        described = f"{_content(texts)} {identity} {limit} {code_of_data()}"
+        key = hashlib.sha256(described.encode()).hexdigest()[:32]
+        try:
+            tokens = _kept(key, texts, encode)
+        except CannotKeepError as error:
+            notify(f"warning: {error} Until then it is tokenised anew every time.")
+    if tokens is None:
         batches = [*_encoded(texts, encode)]
         schema = batches[0].schema if batches else _schema(encode, names)
         tokens = datasets.Dataset(pa.Table.from_batches(batches, schema))
-    else:
-        described = f"{_content(texts)} {identity} {limit} {code_of_data()}"
-        key = hashlib.sha256(described.encode()).hexdigest()[:32]
-        tokens = _kept(key, texts, encode)
     return datasets.concatenate_datasets([rows, tokens], axis=1)
 
 

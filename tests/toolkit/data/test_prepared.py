@@ -381,3 +381,32 @@ def test_held_out_files_may_stand_below_home(tmp_path, monkeypatch):
     write_csv(tmp_path / "b.csv", [("另一条", 1), ("再一条", 0)])
     data = load_text_classification("~/a.csv", test_file="~/b.csv")
     assert data.test["text"][:] == ["另一条", "再一条"]
+
+
+@pytest.mark.parametrize("where", ["texts", "tokens"])
+def test_data_are_read_where_nothing_can_be_kept(tmp_path, cache, bert_tokenizer, where):
+    path = write_csv(tmp_path / "a.csv", [*ROWS, ("", 1)])
+    first = plain(tokenize(load_text_classification(str(path)), bert_tokenizer, 16))
+    shutil.rmtree(cache / where)
+    (cache / where).write_text("a file where the folder should be")
+    with keep_remarks() as remarks, files_read() as log:
+        again = tokenize(load_text_classification(str(path)), bert_tokenizer, 16)
+    assert plain(again) == first
+    assert any(f"cannot write {cache / where}" in remark for remark in remarks)
+    assert sum("1 row without text" in remark for remark in remarks) == 1
+    assert log[str(path)].rows == 61
+
+
+def test_a_disk_that_is_full_leaves_nothing(tmp_path, cache, monkeypatch):
+    def full(path, *_):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    path = write_csv(tmp_path / "a.csv", [*ROWS, ("", 1)])
+    monkeypatch.setattr(prepared, "write_dataset", full)
+    with keep_remarks() as remarks:
+        data = load_text_classification(str(path))
+    assert len(data.train) == 48
+    assert "No space left on device" in "".join(remarks)
+    assert sum("1 row without text" in remark for remark in remarks) == 1
+    assert not [found for found in cache.rglob("*") if found.suffix != ".lock" and found.is_file()]
