@@ -14,7 +14,7 @@ import datasets
 
 from toolkit.console import notify
 from toolkit.data.columns import text_column as find_text_column
-from toolkit.data.encoding import check_line_ends, decode
+from toolkit.data.encoding import check_line_ends, decode, half_character
 from toolkit.data.file_log import note_file
 from toolkit.data.files import Table, read_bytes, read_table
 from toolkit.data.partition import complete_splits, missing_splits, remove_leaks
@@ -240,13 +240,8 @@ def _checked_texts(table: Table, column: str) -> list[str]:
     for row, text in enumerate(table.columns[column]):
         if text is not None and not isinstance(text, str):
             raise UserError(f"{table.place(row)}: {column} is {text!r:.60}, expected a text.")
-        try:
-            (text or "").encode()
-        except UnicodeEncodeError as error:
-            raise UserError(
-                f"{table.place(row)}: {column} holds half a character (a surrogate, character "
-                f"{error.start + 1})."
-            ) from error
+        if wrong := half_character(text or ""):
+            raise UserError(f"{table.place(row)}: {column} {wrong}.")
         texts.append(text or "")
     return texts
 

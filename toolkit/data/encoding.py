@@ -91,6 +91,15 @@ def _decode(content: bytes, path: Path) -> tuple[str, str]:
         return _decode_without_utf8(content, path, error), "gb18030"
 
 
+def half_character(text: str) -> str | None:
+    """What is wrong with a text that no file can hold (JSON can spell one); None: nothing."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"holds half a character (a surrogate, character {error.start + 1})"
+    return None
+
+
 def check_line_ends(text: str, path: Path) -> None:
     """Refuse a text whose lines no line feed ends: it would be one line.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.data.columns import choose_column
-from toolkit.data.encoding import check_line_ends, decode
+from toolkit.data.encoding import check_line_ends, decode, half_character
 from toolkit.data.file_log import note_file
 from toolkit.data.files import Table, read_bytes
 from toolkit.data.line_lengths import first_unmatched
@@ -274,4 +274,6 @@ def _texts(cells: Sequence[Any], name: str, place: Callable[[int], str]) -> list
     for row, cell in enumerate(cells):
         if cell is not None and not isinstance(cell, str):
             raise UserError(f"{place(row)}: {name} is {cell!r:.60}, expected a text.")
+        if wrong := half_character(cell or ""):
+            raise UserError(f"{place(row)}: {name} {wrong}.")
     return [(cell or "").strip() for cell in cells]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from toolkit.data.encoding import half_character
 from toolkit.data.files import Table, read_table
 from toolkit.data.sources import read_source
 from toolkit.data.splits import is_blank
@@ -194,6 +195,8 @@ def _answers(cell: Any, start: Any, place: str) -> tuple[Answer, ...]:
             continue
         if not isinstance(text, str):
             raise UserError(f"{place}: the answer is {text!r:.60}, expected a text.")
+        if wrong := half_character(text):
+            raise UserError(f"{place}: the answer {wrong}.")
         found.append(Answer(text, _position(position, place)))
     return tuple(found)
 
@@ -224,6 +227,8 @@ def _question(
     for what, text in (("question", asked), ("context", context)):
         if not isinstance(text, str) or (what == "context" and is_blank(text)):
             raise UserError(f"{place}: its {what} is {text!r:.60}, expected a text.")
+        if wrong := half_character(text):
+            raise UserError(f"{place}: its {what} {wrong}.")
     if name is None or name == "":
         digest = hashlib.sha256(f"{context}\n{asked}".encode()).hexdigest()[:12]
         name = f"{digest}-{number + 1}"

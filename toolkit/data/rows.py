@@ -17,6 +17,7 @@ from toolkit.data.arrow_files import ROWS_A_BATCH
 from toolkit.data.columns import label_column as find_label_column
 from toolkit.data.columns import pair_column as find_pair_column
 from toolkit.data.columns import text_column as find_text_column
+from toolkit.data.encoding import half_character
 from toolkit.data.files import Table
 from toolkit.data.labels import class_counts, label_name, label_order
 from toolkit.data.splits import (
@@ -150,13 +151,8 @@ def _read_texts(table: Table, column: str) -> list[str]:
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise UserError(f"{table.place(row)}: {column} is {text!r:.60}, expected a text.")
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise UserError(
-                f"{table.place(row)}: {column} holds half a character (a surrogate, character "
-                f"{error.start + 1})."
-            ) from error
+        if wrong := half_character(text):
+            raise UserError(f"{table.place(row)}: {column} {wrong}.")
     return texts
 
 
@@ -174,6 +170,8 @@ def _read_labels(table: Table, column: str) -> list[str]:
                 known = label_name(cell) or ""
             except ValueError as error:
                 raise UserError(f"{table.place(row)}: {column} is {error}.") from error
+            if wrong := half_character(known):
+                raise UserError(f"{table.place(row)}: {column} {wrong}.")
             if len(names) < _MOST_NAMES:
                 names[type(cell), cell] = known
         labels.append(known)

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolkit.console import notify
 from toolkit.data.columns import choose_column
-from toolkit.data.encoding import check_line_ends, decode
+from toolkit.data.encoding import check_line_ends, decode, half_character
 from toolkit.data.file_log import note_file
 from toolkit.data.files import Table, data_suffix, read_bytes, read_table
 from toolkit.data.sources import SPLIT_NAMES, read_source
@@ -192,7 +192,7 @@ def read_tagged_table(
 
 def _list_of_texts(cell: Any, place: str, column: str) -> list[str]:
     if isinstance(cell, str):
-        return cell.split()
+        cell = cell.split()
     if not isinstance(cell, Sequence):
         raise UserError(f"{place}: {column} is {cell!r:.60}, expected a list of texts.")
     for item in cell:
@@ -202,6 +202,8 @@ def _list_of_texts(cell: Any, place: str, column: str) -> list[str]:
             raise UserError(
                 f"{place}: {column} holds {item!r:.60}, expected a list of texts.{advice}"
             )
+        if wrong := half_character(item):
+            raise UserError(f"{place}: {column} {wrong}: {item!r:.60}.")
     return list(cell)
 
 

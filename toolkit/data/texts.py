@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.data.columns import text_column as find_text_column
-from toolkit.data.encoding import check_line_ends, decode
+from toolkit.data.encoding import check_line_ends, decode, half_character
 from toolkit.data.file_log import note_file
 from toolkit.data.files import read_bytes
 from toolkit.data.partition import check_taken
@@ -85,6 +85,8 @@ def _read_texts(dataset: str, text_column: str | None) -> list[str]:
     for row, text in enumerate(table.columns[column]):
         if text is not None and not isinstance(text, str):
             raise UserError(f"{table.place(row)}: {column} is {text!r:.60}, expected a text.")
+        if wrong := half_character(text or ""):
+            raise UserError(f"{table.place(row)}: {column} {wrong}.")
         texts.append(text or "")
     return texts
 

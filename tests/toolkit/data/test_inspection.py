@@ -339,6 +339,32 @@ def test_any_delimiter_is_shown(
     assert f" {delimiter} " in capsys.readouterr().out
 
 
+HALVES: list[tuple[str, dict[str, Any]]] = [
+    ("label", {"text": "好", "label": "1\ud83d"}),
+    ("text", {"text": "好\ud83d", "label": "1"}),
+    ("en", {"en": "a\ud83d", "zh": "一"}),
+    ("zh", {"en": "a", "zh": "一\ud83d"}),
+    ("tokens", {"tokens": ["北\ud83d"], "ner_tags": ["B-LOC"]}),
+    ("tokens", {"tokens": "北\ud83d 京", "ner_tags": "B-LOC I-LOC"}),
+    ("ner_tags", {"tokens": ["北"], "ner_tags": ["B-LOC\ud83d"]}),
+    ("its question", {"question": "谁\ud83d", "context": "我", "answers": "我"}),
+    ("its context", {"question": "谁", "context": "我\ud83d", "answers": "我"}),
+    ("the answer", {"question": "谁", "context": "我", "answers": "我\ud83d"}),
+    ("text", {"text": "好\ud83d"}),
+]
+
+
+@pytest.mark.parametrize(("what", "row"), HALVES)
+def test_half_a_character_is_refused_with_its_row(
+    what: str, row: dict[str, Any], write: Write
+) -> None:
+    whole = json.loads(json.dumps(row).replace("\\ud83d", ""))
+    rows = [json.dumps(one) for one in (whole, row, whole)]  # as programs cut texts with emoji
+    refused = read(str(write("a.jsonl", "\n".join(rows) + "\n")), {}, None, None).refused
+    assert refused is not None
+    assert f"a.jsonl, line 2: {what} holds half a character" in refused
+
+
 def test_what_cannot_be_seen_is_written_out() -> None:
     assert visible(" a  b\n\t\r\u3000\u200b\ue000 ") == "␣a ␣b⏎⇥␍⟨U+3000⟩⟨U+200B⟩⟨U+E000⟩␣"
     assert visible("  ") == "␣␣"
