@@ -14,8 +14,7 @@ import datasets
 import pyarrow as pa
 
 from toolkit.console import notify
-from toolkit.data.cache import build_once
-from toolkit.errors import UserError
+from toolkit.data.cache import CannotKeepError, build_once
 from toolkit.fingerprint import fingerprint
 
 LARGE = 16 << 20
@@ -34,7 +33,7 @@ def kept(name: str, build: Callable[[Path], None], opened: Callable[[Path], Open
     A folder that it cannot open, because files of it are missing or damaged, is built anew.
 
     Raises:
-        UserError: as `build_once`; or a damaged folder cannot be removed.
+        CannotKeepError: as `build_once`; or a damaged folder cannot be removed.
     """
     folder = build_once(name, build)
     mark_used(folder)
@@ -46,7 +45,7 @@ def kept(name: str, build: Callable[[Path], None], opened: Callable[[Path], Open
     try:
         return opened(build_once(name, build))
     except _DAMAGE as error:
-        raise UserError(f"{folder} is damaged ({error}). Remove it.") from error
+        raise CannotKeepError(f"{folder} is damaged ({error}). Remove it.") from error
 
 
 def code_of_data() -> str:

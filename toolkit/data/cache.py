@@ -17,7 +17,7 @@ from toolkit.errors import UserError
 
 
 class CannotKeepError(UserError):
-    """The cache folder cannot be written, or is full."""
+    """The cache folder cannot be written, is full, or holds what is damaged."""
 
 
 def cache_root() -> Path:

@@ -410,3 +410,14 @@ def test_a_disk_that_is_full_leaves_nothing(tmp_path, cache, monkeypatch):
     assert "No space left on device" in "".join(remarks)
     assert sum("1 row without text" in remark for remark in remarks) == 1
     assert not [found for found in cache.rglob("*") if found.suffix != ".lock" and found.is_file()]
+
+
+def test_data_are_read_where_what_is_damaged_cannot_be_removed(tmp_path, cache, monkeypatch):
+    path = write_csv(tmp_path / "a.csv")
+    first = plain(load_text_classification(str(path)))
+    [texts] = cache.glob("texts/*/")
+    (texts / "test.arrow").unlink()
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+    with keep_remarks() as remarks:
+        assert plain(load_text_classification(str(path))) == first
+    assert any(f"{texts} is damaged (" in remark and "Remove it." in remark for remark in remarks)
