@@ -35,7 +35,7 @@ def label_name(value: Any) -> str | None:
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
     if isinstance(value, str | int | float | np.number | Decimal):
-        text = _AROUND.sub("", f"{value:f}" if isinstance(value, Decimal) else str(value))
+        text = _AROUND.sub("", _decimal(value) if isinstance(value, Decimal) else str(value))
         if _NUMBER.fullmatch(text):
             return _plain_number(text)
         return text.lower() if text.lower() in {"true", "false"} else text or None
@@ -43,15 +43,22 @@ def label_name(value: Any) -> str | None:
 
 
 def _plain_number(text: str) -> str:
-    """Write 1.0 as 1, +3 as 3, 3.50 as 3.5, digits of full width as ASCII.
+    """Write 1.0 as 1, +3 as 3, digits of full width as ASCII.
 
-    Leading zeros stay, for 007 may be a code.
+    Other zeros stay: 007 may be a code, and 1.10 is another section or version than 1.1.
     """
     digits = (str(decimal(c)) if c.isdecimal() else c for c in text.removeprefix("+"))
     text = "".join(digits)
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
+    whole, _, fraction = text.partition(".")
+    if not fraction.strip("0"):
+        text = whole
     return "0" if text == "-0" else text
+
+
+def _decimal(value: Decimal) -> str:
+    """Without an exponent, and without the zeros that a column's fixed number of places adds."""
+    text = f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def label_order(names: Iterable[str]) -> list[str]:
