@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from scratch_models.parity.inputs import has_images
-from toolkit.attention.alignment import Aligned, Alignment, align, pool
-from toolkit.attention.analysis import Analysis, analyse
+from toolkit.attention import alignment, analysis
+from toolkit.attention.alignment import Aligned, Alignment, align
+from toolkit.attention.analysis import Analysis, TextSums, sums_of_text
 from toolkit.attention.corpus import Corpus, corpus_of
 from toolkit.attention.reading import (
     MAX_TOKENS,
@@ -42,6 +43,7 @@ class ModelAnalysis:
         alignment: of cross-attention with the slots of dates; None where there is nothing to align.
         no_alignment: then why.
         sentence: its self-attention while it reads the sentence of the chapter.
+        sentence_cut: it could not read all of it.
     """
 
     model: str
@@ -52,6 +54,7 @@ class ModelAnalysis:
     alignment: Alignment | None
     no_alignment: str
     sentence: AttentionMaps
+    sentence_cut: bool
 
 
 def analyse_model(
@@ -82,51 +85,51 @@ def analyse_model(
     with working(f"loading {name}"):
         reader = open_reader(source, options, max_tokens)
     corpus = corpus_of(source, number, isinstance(reader, TranslationReader))
-    readings = []
+    why_not = _no_alignment(reader, corpus)
+    sums: dict[Kind, list[TextSums]] = {}
+    aligned: list[Aligned] = []
+    cut = 0
+    # Weights are let go with their text: those of hundreds of texts do not fit into memory.
     with progress_bar("reading", total=len(corpus.rows)) as display:
         for row in corpus.rows:
-            readings.append(reader(row))
+            reading = reader(row)
+            cut += bool(reading.remarks)
+            for kind, maps in reading.maps.items():
+                sums.setdefault(kind, []).append(sums_of_text(maps))
+            if not why_not and (one := _align_one(reader, row, reading, corpus)) is not None:
+                aligned.append(one)
             display.advance()
     with working("drawing bootstrap samples"):
-        kinds = {kind: analyse([r.maps[kind] for r in readings]) for kind in readings[0].maps}
-    alignment, why_not = _alignment(reader, corpus, readings)
+        kinds = {kind: analysis.pool(texts) for kind, texts in sums.items()}
+    found = alignment.pool(aligned)
+    if found is None and not why_not:
+        why_not = "no text was read at full length that is a date or a time"
     # The encoder alone is looked at: with a translation given, none need be made.
     given = [SENTENCE] * (2 if isinstance(reader, TranslationReader) else 1)
-    maps = reader(given).maps
+    reading = reader(given)
+    maps = reading.maps["encoder"] if "encoder" in reading.maps else reading.maps["decoder"]
     return ModelAnalysis(
-        name,
-        readings[0].model_class,
-        corpus,
-        sum(bool(reading.remarks) for reading in readings),
-        kinds,
-        alignment,
-        why_not,
-        maps["encoder"] if "encoder" in maps else maps["decoder"],
+        name, reading.model_class, corpus, cut, kinds, found, why_not, maps, bool(reading.remarks)
     )
 
 
-def _alignment(
-    reader: Reader, corpus: Corpus, readings: Sequence[Reading]
-) -> tuple[Alignment | None, str]:
-    """Accuracies of cross-attention on dates, or why there are none."""
+def _no_alignment(reader: Reader, corpus: Corpus) -> str:
+    """Why cross-attention cannot be compared with dates; empty where it can."""
     if not isinstance(reader, TranslationReader):
-        return None, "the model has no cross-attention"
+        return "the model has no cross-attention"
     if not getattr(reader.tokenizer, "is_fast", False):
-        return None, "the tokenizer does not say where in a text its tokens are"
+        return "the tokenizer does not say where in a text its tokens are"
     if corpus.languages is None or not set(corpus.languages) <= set(LANGUAGES):
-        return None, f"slots of dates are known in {', '.join(LANGUAGES)} alone"
-    found = []
-    for row, reading in zip(corpus.rows, readings, strict=True):
-        if (one := _align_one(reader, row, reading, corpus.languages)) is not None:
-            found.append(one)
-    pooled = pool(found)
-    return pooled, "" if pooled else "no text was read at full length that is a date or a time"
+        return f"slots of dates are known in {', '.join(LANGUAGES)} alone"
+    return ""
 
 
 def _align_one(
-    reader: TranslationReader, row: Sequence[str], reading: Reading, languages: tuple[str, str]
+    reader: Reader, row: Sequence[str], reading: Reading, corpus: Corpus
 ) -> Aligned | None:
-    maps = reading.maps["cross"]
+    assert isinstance(reader, TranslationReader)  # `_no_alignment` has looked
+    assert corpus.languages is not None
+    languages, maps = corpus.languages, reading.maps["cross"]
     sides: list[list[str | None]] = []
     prefix = reader.writer.prefix
     for text, language, side, length in (

@@ -7,7 +7,7 @@ special tokens themselves attend to is not counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,15 @@ class Numbers:
 
 
 @dataclass(frozen=True)
+class TextSums:
+    """What is kept of one attention to one text: a few numbers a head, not its weights."""
+
+    kind: Kind
+    sums: NDArray[np.float64]
+    """[layers, heads + mean + uniform, ratios, numerator and denominator]."""
+
+
+@dataclass(frozen=True)
 class Analysis:
     """One attention of a model over many texts."""
 
@@ -63,24 +72,29 @@ class Analysis:
         return CROSS_PLACES if self.kind == "cross" else PLACES
 
 
-def analyse(maps: Sequence[AttentionMaps], seed: int = 0) -> Analysis:
+def analyse(maps: Iterable[AttentionMaps], seed: int = 0) -> Analysis:
+    """`pool` of all attention to the texts."""
+    return pool([sums_of_text(each) for each in maps], seed)
+
+
+def pool(texts: Sequence[TextSums], seed: int = 0) -> Analysis:
     """Pool the same attention of many texts; a text counts by its tokens.
 
     Intervals are percentile bootstrap ones over texts, 95 %; of a single text there are none (they
     have no width).
 
     Args:
-        maps: one per text, of one model and kind.
+        texts: of one model and kind.
         seed: of the bootstrap.
 
     Raises:
         ValueError: no text, or none with a token that is not special.
     """
-    sums = np.stack([_with_means(each) for each in maps])  # [texts, layers, heads + 2, ratios, 2]
+    sums = np.stack([text.sums for text in texts])  # [texts, layers, heads + 2, ratios, 2]
     if not sums[..., 0, 1].sum() > 0:
         raise ValueError("no token of a text attends: there are special tokens only")
-    kind, layers = maps[0].kind, sums.shape[1]
-    flat = sums.reshape(len(maps), -1, 2)
+    kind, layers = texts[0].kind, sums.shape[1]
+    flat = sums.reshape(len(texts), -1, 2)
     estimates = _estimates(flat, seed)
     per_row = sums.shape[3]
     rows = [
@@ -91,7 +105,7 @@ def analyse(maps: Sequence[AttentionMaps], seed: int = 0) -> Analysis:
     by_layer = [rows[layer * width : (layer + 1) * width] for layer in range(layers)]
     return Analysis(
         kind=kind,
-        texts=len(maps),
+        texts=len(texts),
         queries=int(sums[:, 0, 0, 0, 1].sum()),
         heads=[row[:-2] for row in by_layer],
         layers=[row[-2] for row in by_layer],
@@ -99,13 +113,14 @@ def analyse(maps: Sequence[AttentionMaps], seed: int = 0) -> Analysis:
     )
 
 
-def _with_means(maps: AttentionMaps) -> NDArray[np.float64]:
-    """Sums of one text [layers, heads + mean + uniform, ratios, numerator and denominator]."""
+def sums_of_text(maps: AttentionMaps) -> TextSums:
+    """What `pool` needs of one text."""
     found = sums_of(maps, maps.weights.double().numpy())
     seen = visible(maps)
     flat = (seen / seen.sum(-1, keepdims=True))[None, None]
     uniform = np.broadcast_to(sums_of(maps, flat), (len(found), 1, *found.shape[2:]))
-    return np.concatenate([found, found.mean(1, keepdims=True), uniform], axis=1)
+    sums = np.concatenate([found, found.mean(1, keepdims=True), uniform], axis=1)
+    return TextSums(maps.kind, sums)
 
 
 def visible(maps: AttentionMaps) -> NDArray[np.float64]:

@@ -59,7 +59,7 @@ def summary_lines(found: ModelAnalysis) -> list[tuple[str, list[str]]]:
         lines.append((_ALIGNMENT, findings.alignment_sentences(found.alignment)))
     elif "cross" in found.kinds:
         lines.append((_ALIGNMENT, [f"Nothing can be aligned: {found.no_alignment}."]))
-    lines.append((SENTENCE, findings.sentence_findings(found.sentence)))
+    lines.append((SENTENCE, _of_sentence(found)))
     return lines
 
 
@@ -76,7 +76,7 @@ def as_document(found: ModelAnalysis, command: str) -> Document:
     blocks.append(
         Section(
             "The sentence of the chapter",
-            [Quote(SENTENCE, "zh"), Bullets(findings.sentence_findings(found.sentence))],
+            [Quote(SENTENCE, "zh"), Bullets(_of_sentence(found))],
         )
     )
     blocks.append(Section("Again", [Code(command)]))
@@ -313,6 +313,15 @@ def _alignment(found: Alignment) -> dict[str, Any]:
         **of(found),
         "by_slot": {name: with_misses(slot) for name, slot in found.by_slot.items()},
     }
+
+
+def _of_sentence(found: ModelAnalysis) -> list[str]:
+    if found.sentence_cut:
+        return [
+            f"Nothing can be said of {SENTENCE}: it was cut to {len(found.sentence.queries)} "
+            "tokens. --max-tokens allows more, up to what the model can read."
+        ]
+    return findings.sentence_findings(found.sentence)
 
 
 def _sentence(found: ModelAnalysis) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from toolkit.report.svg import CJK_FONTS
 
 MEAN, ROLLOUT = "mean", "rollout"
 MOST_CHARACTERS = 9_000_000
-"""Of weights in a page, which is to stay below 10 MB."""
+"""Of weights in a page, all attentions together; it is to stay below 10 MB."""
 _FINE, _COARSE = 65535, 255  # steps of a value, in two bytes and in one
 _TABS: dict[Kind, str] = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross-attention"}
 
@@ -34,7 +34,10 @@ def render_page(reading: Reading) -> str:
 
     All texts, tokens too, are data to it: none is ever taken for markup or a script.
     """
-    attentions = [_attention(reading, maps) for maps in reading.maps.values()]
+    tables = {kind: _table(reading, maps) for kind, maps in reading.maps.items()}
+    whole = sum(_size(weights, _FINE) for weights, _ in tables.values())
+    steps = _FINE if whole <= MOST_CHARACTERS else _COARSE
+    attentions = [_attention(reading, kind, *table, steps) for kind, table in tables.items()]
     return (
         _environment()
         .get_template("attention.html.j2")
@@ -44,7 +47,7 @@ def render_page(reading: Reading) -> str:
             title=f"Attention of {display_name(reading.model)}: {_shortened(reading.texts[0])}",
             tabs=[attention["title"] for attention in attentions],
             data={"attentions": attentions, "image": _image(reading.image)},
-            steps=min(attention["steps"] for attention in attentions),
+            steps=steps,
             has_rollout=any(ROLLOUT in attention["summaries"] for attention in attentions),
         )
     )
@@ -68,8 +71,8 @@ def summaries(maps: AttentionMaps) -> dict[str, Tensor]:
     return found
 
 
-def _attention(reading: Reading, maps: AttentionMaps) -> dict[str, Any]:
-    """What the script needs of one attention."""
+def _table(reading: Reading, maps: AttentionMaps) -> tuple[Tensor, Tokens]:
+    """What is shown [layers, heads and summaries, queries, keys], and of which queries."""
     beside = summaries(maps)
     weights = torch.cat([maps.weights, *(part[:, None] for part in beside.values())], dim=1)
     queries = maps.queries
@@ -78,14 +81,21 @@ def _attention(reading: Reading, maps: AttentionMaps) -> dict[str, Any]:
         shown = max(reading.image.first, 1)
         weights = weights[:, :, :shown]
         queries = Tokens(queries.labels[:shown], queries.special[:shown])
-    steps = _FINE if _size(weights, _FINE) <= MOST_CHARACTERS else _COARSE
+    return weights, queries
+
+
+def _attention(
+    reading: Reading, kind: Kind, weights: Tensor, queries: Tokens, steps: int
+) -> dict[str, Any]:
+    """What the script needs of one attention."""
+    maps = reading.maps[kind]
     return {
-        "kind": maps.kind,
-        "title": _TABS[maps.kind] if len(reading.maps) > 1 else "Attention",
-        "caption": caption(reading, maps.kind),
+        "kind": kind,
+        "title": _TABS[kind] if len(reading.maps) > 1 else "Attention",
+        "caption": caption(reading, kind),
         "layers": maps.layers,
         "heads": maps.heads,
-        "summaries": list(beside),
+        "summaries": list(summaries(maps)),
         "queries": _shown(queries),
         "keys": _shown(maps.keys),
         "steps": steps,

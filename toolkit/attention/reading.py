@@ -138,14 +138,16 @@ class TextReader:
         head = "model" if frozen else _HEADS[source.task]
         self.model = load_model(source, head, options, self.tokenizer)
         check_tokenizer(self.tokenizer, self.model.config.vocab_size)
-        self.most = min(most, source.tokenization("max_length") or most)
+        self.asked, self.most = most, min(most, source.tokenization("max_length") or most)
 
     def __call__(self, texts: list[str]) -> Reading:
         """Read one text, or the two of a pair."""
         if self.source.task == GENERATION:
             _only(texts, "a language model reads one text")
         model, tokenizer = self.model, self.tokenizer
-        limit = length_limit(self.most, tokenizer, model.config, pairs=len(texts) > 1)
+        limit = length_limit(
+            self.most, tokenizer, model.config, pairs=len(texts) > 1, option="--max-tokens"
+        )
         columns = dict(zip(("text", "pair"), [[text] for text in texts], strict=False))
         encoded = encode_batch(columns, tokenizer, limit)
         inputs: dict[str, Tensor] = {
@@ -155,7 +157,7 @@ class TextReader:
         }
         inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
         maps = collect(model, inputs, tokens_of(encoded["input_ids"][0], tokenizer))
-        remarks = _cut("the text", encoded["full_length"][0], limit)
+        remarks = _cut("the text", encoded["full_length"][0], limit, self.asked)
         return Reading(self.source.name, type(model).__name__, tuple(texts), maps, remarks=remarks)
 
 
@@ -175,7 +177,7 @@ class TranslationReader:
         from toolkit.prediction.translation import open_translator
 
         asked = min(most, source.tokenization("max_length") or most)
-        self.source = source
+        self.source, self.asked = source, most
         self.writer = open_translator(
             source, dataclasses.replace(options, beams=1, max_length=asked, max_new_tokens=most)
         )
@@ -187,7 +189,7 @@ class TranslationReader:
         how: dict[str, Any] = {"verbose": False, "truncation": True}
         full = tokenizer(writer.prefix + texts[0], verbose=False)["input_ids"]
         ids = tokenizer(writer.prefix + texts[0], max_length=writer.limit, **how)["input_ids"]
-        remarks = _cut("the text", len(full), writer.limit)
+        remarks = _cut("the text", len(full), writer.limit, self.asked)
         inputs = {
             "input_ids": torch.tensor([ids]),
             "attention_mask": torch.ones(1, len(ids)).long(),
@@ -195,7 +197,7 @@ class TranslationReader:
         if len(texts) > 1:
             whole = tokenizer(text_target=texts[1], verbose=False)["input_ids"]
             given = tokenizer(text_target=texts[1], max_length=writer.limit, **how)["input_ids"]
-            remarks += _cut("the translation", len(whole), writer.limit)
+            remarks += _cut("the translation", len(whole), writer.limit, self.asked)
             written = torch.tensor([given])
             decoder_ids = model.prepare_decoder_input_ids_from_labels(labels=written)
         else:
@@ -250,10 +252,10 @@ def _only(texts: list[str], what: str) -> str:
     return texts[0]
 
 
-def _cut(what: str, full: int, limit: int) -> tuple[str, ...]:
+def _cut(what: str, full: int, limit: int, asked: int) -> tuple[str, ...]:
     if full <= limit:
         return ()
-    return (
-        f"{what} was cut from {full:,} to {limit:,} tokens; --max-tokens allows more, up to what "
-        "the model can read",
-    )
+    why = "--max-tokens allows more, up to what the model can read"
+    if limit < asked:
+        why = "the model reads no more, or was trained to read no more"
+    return (f"{what} was cut from {full:,} to {limit:,} tokens; {why}",)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from toolkit.claims.record import Measured
-from toolkit.claims.report import as_document
+from toolkit.claims.report import again, as_document
 from toolkit.errors import UserError
 from toolkit.json_values import read_object_if_there, without_nan
 from toolkit.report.blocks import DrawnPicture
@@ -61,7 +61,7 @@ def refuse_mixing(kept: Mapping[int, Measured], quick: bool, folder: Path) -> No
         )
 
 
-def write_measured(measured: Mapping[int, Measured], folder: Path, command: str) -> Path:
+def write_measured(measured: Mapping[int, Measured], folder: Path) -> Path:
     """Write report.html, report.md, report.json and the pictures; returns report.html.
 
     Raises:
@@ -71,10 +71,10 @@ def write_measured(measured: Mapping[int, Measured], folder: Path, command: str)
     data = {
         "schema_version": SCHEMA_VERSION,
         "report": _KIND,
-        "command": command,
+        "command": again(ordered),
         "claims": without_nan([one.to_dict() for one in ordered]),
     }
-    markdown = write_document(as_document(ordered, command), folder, data)
+    markdown = write_document(as_document(ordered), folder, data)
     return markdown.with_name("report.html")
 
 

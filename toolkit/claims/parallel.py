@@ -224,7 +224,8 @@ def report(
             f"At {longest:,} tokens {chain} products of matrices have to wait for one another "
             f"(counted). A step of training then takes the LSTM {_range(slower)} times as long as "
             f"the Transformer on this CPU ({_threads(number)}); from {min(sizes.lengths)} to "
-            f"{longest:,} tokens, with as many in a batch, time grows {grown}."
+            f"{longest:,} tokens, with as many in a batch, time grows {grown} (ratio "
+            f"{_range(grows)})."
         ),
         setting=_setting(sizes, models, number),
         blocks=_blocks(sizes, chains, timed),

@@ -139,7 +139,7 @@ def measure(measuring: Measuring) -> Finding:
         verdict=decide(together),
         sentence=(
             f"Without positions the outputs of {len(together[NONE]):,} permuted inputs are the "
-            f"permuted outputs, up to {largest[NONE]:.0e} of the largest (float64: sums are taken "
+            f"permuted outputs, up to {largest[NONE]:.2g} of the largest (float64: sums are taken "
             f"in another order); with positions every permutation changes them, by {told:.2g} at "
             "least. A causal mask alone tells order too: without positions, by "
             f"{smallest[CAUSAL]:.1g} to {largest[CAUSAL]:.2g}."
@@ -155,7 +155,7 @@ def measure(measuring: Measuring) -> Finding:
         },
         blocks=_blocks(chosen.moved, by_moved, together),
         data=_data(chosen, by_moved, short),
-        number=f"largest difference {largest[NONE]:.0e} without positions, smallest {told:.2g} "
+        number=f"largest difference {largest[NONE]:.2g} without positions, smallest {told:.2g} "
         "with",
     )
 

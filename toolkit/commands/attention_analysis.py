@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import UserError
@@ -46,6 +47,7 @@ def run(args: argparse.Namespace, options: Options) -> int:
 
     check_writable(args.json)
     folder = None if args.output is None else str(args.output)
+    _check_report(args.output)
     check_folder(folder)
     number = TEXTS if args.number is None else args.number
     found = analyse_model(args.model, number, options, args.max_tokens)
@@ -80,6 +82,20 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError(
             f"--output {args.output}: with --analyse it names a folder, for several files. Leave "
             "the ending out."
+        )
+
+
+def _check_report(folder: Path | None) -> None:
+    """Refuse a folder with the report of another command: its pictures would be removed, too."""
+    if folder is None:
+        return
+    from toolkit.json_values import read_object_if_there
+
+    content = read_object_if_there(folder / "report.json")
+    if content and not {"model_class", "attention", "sentence"} <= set(content):
+        raise UserError(
+            f"{folder / 'report.json'} was not written by toolkit attention --analyse: it would "
+            "be overwritten. Name another folder with --output."
         )
 
 

@@ -59,11 +59,13 @@ def length_limit(
     config: PretrainedConfig | None = None,
     *,
     pairs: bool = False,
+    option: str = "--max_length",
 ) -> int:
     """The most tokens a text may have: the least of what is asked, the tokenizer's and the model's.
 
     Args:
         pairs: two texts share them.
+        option: what a user raises, in the message.
 
     Raises:
         UserError: nothing is left for the text (for either text) beside the special tokens.
@@ -79,7 +81,7 @@ def length_limit(
         raise UserError(
             f"a length of {min(limits)} tokens leaves no room for "
             f"{'two texts' if pairs else 'text'}: {special} of them are "
-            "special tokens. Raise --max_length."
+            f"special tokens. Raise {option}."
         )
     return min(limits)
 

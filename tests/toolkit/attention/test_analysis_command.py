@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 import torch
 
 import toolkit.cli
+from toolkit.attention.analysing import analyse_model
+from toolkit.attention.reading import Reading, TextReader
 
 PAIRS = [
     ("March 4, 2012", "2012年3月4日"),
@@ -143,6 +146,50 @@ def test_the_weights_are_those_of_huggingfaces_class(
             assert ours["shares"][place]["value"] == pytest.approx(
                 theirs["shares"][place]["value"], abs=1e-5
             )
+
+
+def test_a_sentence_that_is_cut_is_not_called_unknown(
+    bert_run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    assert status_of(bert_run, "--analyse", "--max-tokens", "4") == 0
+    said = capsys.readouterr().out
+    assert "Nothing can be said of 他把书送给了她: it was cut to 4 tokens." in said
+    assert "bytes or unknown" not in said
+
+
+def test_weights_are_let_go_with_their_text(
+    bert_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of 200 texts of 128 tokens in 12 layers of 12 heads are 2 GB."""
+    readings: list[weakref.ref[Reading]] = []
+    alive = []
+
+    def read(self: TextReader, texts: list[str]) -> Reading:
+        alive.append(sum(reading() is not None for reading in readings))
+        reading = original(self, texts)
+        readings.append(weakref.ref(reading))
+        return reading
+
+    original = TextReader.__call__
+    monkeypatch.setattr(TextReader, "__call__", read)
+    found = analyse_model(str(bert_run))
+    assert found.kinds["encoder"].texts == len(found.corpus.rows) > 2
+    assert max(alive) <= 1  # the last one, until the next is there
+
+
+def test_the_report_of_another_command_is_not_written_over(
+    bert_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "report.json"
+    other.write_text('{"report": "claims", "pictures": ["curve.svg"]}')
+    (tmp_path / "curve.svg").touch()
+    assert status_of(bert_run, "--analyse", "--output", tmp_path) == 2
+    assert "was not written by toolkit attention --analyse" in capsys.readouterr().err
+    assert "claims" in other.read_text()
+    assert (tmp_path / "curve.svg").exists()
+    assert status_of(bert_run, "--analyse", "--output", tmp_path / "own") == 0
+    assert status_of(bert_run, "--analyse", "--output", tmp_path / "own") == 0  # its own it may
 
 
 def test_wrong_input(

@@ -133,7 +133,7 @@ def test_words_behind_options(attention: Command, bert: Path) -> None:
         (["房间", "--png", "a.png", "--head", "all"], "--head all: expected a number from 1 on,"),
         (["房间", "--png", "a.png", "--kind", "cross"], "bert has encoder attention only."),
         (["房间", "--max-tokens", "0"], "--max-tokens"),
-        (["房间", "--max-tokens", "2"], "leaves no room for text"),
+        (["房间", "--max-tokens", "2"], "special tokens. Raise --max-tokens."),
         (["房间", "--device", "cuda:77"], "--device cuda:77: not available here"),
     ],
 )

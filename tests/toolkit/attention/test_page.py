@@ -21,6 +21,7 @@ from toolkit.attention.images import SeenImage
 from toolkit.attention.page import render_page, summaries
 from toolkit.attention.reading import Reading, read
 from toolkit.attention.rollout import rollout
+from toolkit.attention.weights import Kind
 
 from .conftest import data_of
 
@@ -79,6 +80,17 @@ def test_attention_from_text_to_text_has_no_rollout() -> None:
 def test_128_tokens_in_12_layers_of_12_heads_stay_below_10_mb() -> None:
     page = render_page(self_attention(12, 12, 128))
     assert len(page.encode()) < 10_000_000
+
+
+def test_the_three_attentions_of_a_translation_stay_below_10_mb_together() -> None:
+    """BART's base: 6 layers of 12 heads; each attention alone would be kept in fine steps."""
+    side, weights = tokens(128), drawn(6, 12, 128, 128)
+    kinds: tuple[Kind, ...] = ("encoder", "decoder", "cross")
+    maps = {kind: AttentionMaps(kind, weights, side, side) for kind in kinds}
+    page = render_page(Reading("m", "BartModel", ("a",), maps, written="b"))
+    assert len(page.encode()) < 10_000_000
+    assert "255 steps" in page
+    assert {attention["steps"] for attention in data_of(page)["attentions"]} == {255}
 
 
 def test_large_tables_are_kept_in_fewer_steps_and_the_page_says_so() -> None:

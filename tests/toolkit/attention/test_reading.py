@@ -53,7 +53,13 @@ def test_a_run_reads_as_long_as_it_was_trained(bert_run: Path) -> None:
     found = read(str(bert_run), ["今天房间好棒" * 20])
 
     assert len(found.maps["encoder"].keys) == 32
-    assert found.remarks[0].startswith("the text was cut from 122 to 32 tokens")
+    [remark] = found.remarks
+    assert remark.startswith("the text was cut from 122 to 32 tokens")
+    assert "--max-tokens" not in remark  # which would allow no more
+    assert read(str(bert_run), ["今天房间好棒" * 20], max_tokens=10).remarks == (
+        "the text was cut from 122 to 10 tokens; --max-tokens allows more, up to what the model "
+        "can read",
+    )
     assert found.model_class == "ScratchBertForSequenceClassification"
 
 

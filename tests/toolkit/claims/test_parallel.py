@@ -91,3 +91,12 @@ def test_quick_finding(quick_finding: Callable[[Claim], Finding]) -> None:
     assert data["products_in_turn"] == {LSTM: [5, 17], TRANSFORMER: [7, 7]}
     for found in data["seconds"].values():
         assert [len(rounds) for rounds in found[LSTM]] == [3, 3]
+
+
+def test_both_numbers_that_decide_are_said() -> None:
+    """At 16 tokens the LSTM takes half the time, and from 4 to 16 it grows 2 / 4 as much."""
+    seconds = {LSTM: {4: [1.0] * 9, 16: [2.0] * 9}, TRANSFORMER: {4: [1.0] * 9, 16: [4.0] * 9}}
+    chains = {kind: {4: 1, 16: 1} for kind in seconds}
+    finding = parallel.report(parallel.QUICK, chains, {1: seconds})
+    assert "takes the LSTM 0.50 [0.50, 0.50] times as long" in finding.sentence
+    assert "4.00 times in the Transformer (ratio 0.50 [0.50, 0.50])" in finding.sentence
