@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -95,7 +96,8 @@ def _lines(file: str) -> list[str]:
     where = "standard input" if file == "-" else file
     try:
         content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        lines = content.decode("utf-8-sig").splitlines()
+        # str.splitlines would cut at characters of a text, too: form feeds, U+2028.
+        lines = re.split("\r\n|\r|\n", content.decode("utf-8-sig"))
     except OSError as error:
         raise UserError(f"--file {file} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:

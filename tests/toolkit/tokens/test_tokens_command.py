@@ -82,6 +82,8 @@ def test_texts_from_a_file_and_from_standard_input(
         return [text["text"] for text in json.loads(capsys.readouterr().out)["texts"]]
 
     assert texts("--file", str(file)) == ["un", "他把"]
+    file.write_bytes("un\u2028happy\r\n他\x0c把\n".encode())  # a line ends where a line ends
+    assert texts("--file", str(file)) == ["un\u2028happy", "他\x0c把"]
     for argv in (["-"], ["--file", "-"]):
         stream = io.TextIOWrapper(io.BytesIO("书\n".encode()), encoding="ascii")
         monkeypatch.setattr(sys, "stdin", stream)
