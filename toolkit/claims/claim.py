@@ -54,6 +54,10 @@ class Measuring:
     quick: bool
     advance: Callable[[float, str], None]
 
+    def seed_of(self, number: int) -> int:
+        """Seed of a training run or draw by its number, below 1000; no other `seed` shares it."""
+        return 1000 * self.seed + number
+
 
 @dataclass(frozen=True)
 class Claim:

@@ -213,7 +213,7 @@ def measure(measuring: Measuring) -> Finding:
     for place, (order, depth) in enumerate(jobs):
         measuring.advance(sum(work[:place]) / sum(work), f"{order}, {depth} layers")
         count = chosen.seeds if depth in ends else chosen.seeds_between
-        seeds = [1000 * measuring.seed + number for number in range(count)]
+        seeds = [measuring.seed_of(number) for number in range(count)]
         cell = run_cell(depth, order, seeds, recipe)
         if cell.learned is not Point.FOR:
             second = replace(recipe, learning_rate=SECOND_RATE)

@@ -143,7 +143,7 @@ def measure(measuring: Measuring) -> Finding:
         ) -> None:
             measuring.advance((number + share) / len(runs), words)
 
-        own = measuring.seed + seed
+        own = measuring.seed_of(seed)
         torch.manual_seed(own)
         model = build(kind, sizes)
         train(

@@ -192,7 +192,7 @@ def measure(measuring: Measuring) -> Finding:
             whole = (number + 0.9 * share) / chosen.seeds
             measuring.advance(whole, f"training model {number + 1} of {chosen.seeds}")
 
-        runs.append(run_once(dates, chosen, 1000 * measuring.seed + number, advance))
+        runs.append(run_once(dates, chosen, measuring.seed_of(number), advance))
     points, spreads = decide(runs)
     missed = spreads["no layer can do with one head"]
     divergence, cka = (

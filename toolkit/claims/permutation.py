@@ -116,10 +116,10 @@ def measure(measuring: Measuring) -> Finding:
     short: dict[str, list[float]] = {name: [] for name in by_moved}
     for number in range(chosen.models):
         # Seeds of models of one measurement lie far from those of the next seed.
-        generator = torch.Generator().manual_seed(1000 * measuring.seed + number)
+        generator = torch.Generator().manual_seed(measuring.seed_of(number))
         ids = torch.randperm(VOCABULARY, generator=generator)[: chosen.length]
         for place, (name, model) in enumerate(
-            encoders(1000 * measuring.seed + number, chosen.length).items()
+            encoders(measuring.seed_of(number), chosen.length).items()
         ):
             share = (number + place / len(by_moved)) / chosen.models
             measuring.advance(share, f"model {number + 1}: {name}")

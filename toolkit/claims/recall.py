@@ -173,7 +173,7 @@ def measure(measuring: Measuring) -> Finding:
             tried[rate] = _overall(model, sizes, validation + 1)
             done += 1
         rates[kind] = max(tried, key=lambda rate: tried[rate])
-    for seed in range(measuring.seed, measuring.seed + sizes.seeds):
+    for seed in map(measuring.seed_of, range(sizes.seeds)):
         for kind in KINDS:
             part = (done / runs, (done + 1) / runs)
             model = trained(kind, sizes, rates[kind], seed, measuring, part)

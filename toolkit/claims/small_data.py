@@ -324,7 +324,9 @@ def _small_accuracies(sizes: Sizes, splits: Splits, measuring: Measuring) -> dic
                 measuring.advance(0.65 + 0.35 * share, f"small BERT, {count:,} labels")
 
             rows = splits.train[seed].rows(slice(count))
-            found[count].append(small_accuracy(sizes, rows, splits, measuring.seed + seed, advance))
+            found[count].append(
+                small_accuracy(sizes, rows, splits, measuring.seed_of(seed), advance)
+            )
             done += steps
     return found
 

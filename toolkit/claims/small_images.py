@@ -238,7 +238,7 @@ def measure(measuring: Measuring) -> Finding:
         for kind in KINDS:
             found[kind].append(
                 [
-                    trainer.accuracy(kind, count, rates[kind], measuring.seed + seed, data.test)
+                    trainer.accuracy(kind, count, rates[kind], measuring.seed_of(seed), data.test)
                     for seed in range(sizes.seeds)
                 ]
             )
