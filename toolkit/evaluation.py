@@ -13,7 +13,7 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object, send_to_device
 from torch import Tensor, nn
 
-from toolkit.batching import Collate, Rows, evaluation_batches, load_batches, row_lengths
+from toolkit.batching import Collate, Rows, evaluation_batches, row_lengths
 from toolkit.console import notify
 from toolkit.errors import UserError, first_line
 from toolkit.memory_errors import is_out_of_memory
@@ -84,6 +84,8 @@ def predict(
 ) -> Outputs:
     """Run the model over a data set and return its per-example results in the order of the rows.
 
+    Batches that do not fit into memory are divided: no result depends on that.
+
     Args:
         data: rows with the columns the collator needs; a ``length`` column sorts them into batches
             of similar length.
@@ -92,8 +94,6 @@ def predict(
 
     Returns:
         The arrays of ``compute``, [rows, ...], the same on every process.
-
-    Batches that do not fit into memory are divided: no result depends on that.
 
     Raises:
         UserError: out of memory with a single row, or with several processes, which compute in step
@@ -109,11 +109,12 @@ def predict(
     )
     was_training = model.training
     model.eval()
+    numbered = Rows(data)
 
     def outputs_of(rows: np.ndarray) -> dict[str, np.ndarray]:
         # A process without rows runs one of them for nothing: sharded models compute together.
         load = rows if len(rows) else np.zeros(1, dtype=int)
-        (batch,) = load_batches(Rows(data), [load], collate)
+        batch = collate(numbered.__getitems__(load.tolist()))
         outputs = compute(model, send_to_device(batch, accelerator.device))
         return {name: value[: len(rows)].cpu().numpy() for name, value in outputs.items()}
 

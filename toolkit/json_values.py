@@ -68,6 +68,15 @@ def write_json(content: Any, path: str) -> None:
         UserError: the file cannot be written.
     """
     text = json.dumps(without_nan(content), ensure_ascii=False, indent=1, allow_nan=False)
+    write_text(text, path)
+
+
+def write_text(text: str, path: str) -> None:
+    """Write a text and a line end to a file, or print it where the path is "-".
+
+    Raises:
+        UserError: the file cannot be written.
+    """
     if path == "-":
         print(text)
         return

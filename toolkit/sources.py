@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from toolkit.data.suggest import near_names
+from toolkit.data.suggest import near_names, near_paths
 from toolkit.demo.chinese_bert import NAME as CHINESE_BERT
 from toolkit.demo.chinese_bert import chinese_bert_folder
 from toolkit.errors import UserError, first_line
@@ -33,7 +33,7 @@ def resolve_model(name: str) -> str:
     if name and path.exists():
         return _check_folder(path)
     if not is_hub_name(name):
-        raise UserError(f"no such model folder: {name}.{_near_paths(path)}")
+        raise UserError(f"no such model folder: {name}.{near_paths(path)}")
     return _check_hub_name(name)
 
 
@@ -59,15 +59,6 @@ def _adapter_message(path: Path) -> str:
         f"{found} Merge it with its base first, with peft: PeftModel.from_pretrained(base, "
         f"{str(path)!r}).merge_and_unload().save_pretrained(FOLDER); and save the tokenizer there."
     )
-
-
-def _near_paths(path: Path) -> str:
-    """Suggestions from the deepest folder of the path that exists."""
-    for parent in path.parents:
-        if parent.is_dir():
-            wrong = path.relative_to(parent).parts[0]
-            return near_names(wrong, [child.name for child in parent.iterdir()])
-    return ""
 
 
 def _check_hub_name(name: str) -> str:

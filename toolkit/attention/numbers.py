@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -12,7 +11,7 @@ from toolkit.attention.page import summaries
 from toolkit.attention.reading import Reading
 from toolkit.attention.tokens import Tokens
 from toolkit.attention.weights import AttentionMaps
-from toolkit.errors import UserError
+from toolkit.json_values import write_text
 
 _DECIMALS = 6
 
@@ -41,14 +40,8 @@ def write_numbers(reading: Reading, path: str) -> None:
     Raises:
         UserError: the file cannot be written.
     """
-    text = json.dumps(as_json(reading), ensure_ascii=False, allow_nan=False)
-    if path == "-":
-        print(text)
-        return
-    try:
-        Path(path).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from error
+    # One line: the many numbers would be as many lines.
+    write_text(json.dumps(as_json(reading), ensure_ascii=False, allow_nan=False), path)
 
 
 def _maps(maps: AttentionMaps) -> dict[str, Any]:

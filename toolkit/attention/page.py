@@ -11,7 +11,6 @@ from typing import Any
 
 import jinja2
 import torch
-from markupsafe import Markup
 from torch import Tensor
 
 from toolkit.attention.images import SeenImage
@@ -20,7 +19,7 @@ from toolkit.attention.rollout import rollout
 from toolkit.attention.tokens import Tokens
 from toolkit.attention.weights import AttentionMaps, Kind
 from toolkit.report.plain_text import has_right_to_left, one_line, visible
-from toolkit.report.svg import CJK_FONTS
+from toolkit.report.templating import template_environment
 
 MEAN, ROLLOUT = "mean", "rollout"
 MOST_CHARACTERS = 9_000_000
@@ -176,15 +175,6 @@ def _shortened(text: str, most: int = 60) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("toolkit.attention"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=True,
-        finalize=lambda value: (
-            visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-        ),
-    )
-    environment.globals.update(cjk_fonts=Markup(CJK_FONTS), has_right_to_left=has_right_to_left)
+    environment = template_environment("toolkit.attention")
+    environment.globals["has_right_to_left"] = has_right_to_left
     return environment

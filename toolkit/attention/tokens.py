@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.tokens.spelling import byte_signs
+from toolkit.tokens.spelling import bytes_of
 
 SPACE = "␣"
-_BYTE_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _LONGEST_CHARACTER = 4  # bytes in UTF-8
 
 
@@ -70,12 +68,9 @@ def _has_bytes(tokenizer: Any) -> bool:
 
 def _spelling(name: str, has_bytes: bool) -> bytes:
     """What a token stands for, in UTF-8, which may end within a character."""
-    if has_bytes:
-        table = byte_signs()
-        if all(character in table for character in name):
-            return bytes(table[character] for character in name)
-    if found := _BYTE_FALLBACK.fullmatch(name):
-        return bytes([int(found[1], 16)])
+    content = bytes_of(name, "bytes as signs" if has_bytes else "plain")
+    if content is not None:
+        return content
     return name.replace("▁", " ").encode("utf-8", "replace")
 
 

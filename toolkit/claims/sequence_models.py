@@ -18,6 +18,7 @@ from scratch_models.layers.cached_attention import CausalSelfAttention
 from scratch_models.layers.feed_forward import FeedForward
 from scratch_models.layers.masks import bidirectional_mask, causal_mask
 from scratch_models.layers.stack import EncoderLayer, EncoderStack, pre_norm
+from toolkit.modeling import count_parameters
 
 Sees = Literal["all", "past"]
 
@@ -114,7 +115,7 @@ class LSTMTagger(nn.Module):
 
 def trained_size(model: nn.Module) -> int:
     """Parameters that training changes: fixed positions do not count."""
-    return sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
+    return count_parameters(model)["parameters_trained"]
 
 
 def width_of_size(build: Callable[[int], nn.Module], wanted: int, widest: int = 4096) -> int:

@@ -97,6 +97,6 @@ def _advice(columns: Sequence[str], kind: str) -> str:
     if len(columns) > 1:
         return f"Name it with --{kind}_column. (The first line of a file must name the columns.)"
     for separator, advice in _SEPARATORS.items():
-        if separator in "".join(columns):
+        if any(separator in name for name in columns):
             return advice
     return "There is one column only: fields are separated by , or ; in .csv, by tabs in .tsv."

@@ -100,7 +100,7 @@ def load_text_classification(
     files = source_files(places)
     if files is None:
         return prepare()
-    given = {name: name in reading and reading[name] is not None for name in sorted(reading)}
+    given = {name: value is not None for name, value in sorted(reading.items())}
     settings = [given, columns, sizes, split_seed, keep_leaks, asked_encoding()]
     data = prepared_once(places, files, settings, prepare)
     return replace(data, summary=data.summary | {"source": dataset})
@@ -117,8 +117,8 @@ def _prepare(
     """`load_text_classification`; `columns` are those of texts, labels and second texts."""
     source = read_source(dataset, **reading)
     rows = {name: read_rows(table, *columns) for name, table in source.tables.items()}
-    given = [name for name in HELD_OUT if not reading[f"{name}_file"]]
-    unpublished = _leave_out_unpublished(rows, given)
+    of_the_source = [name for name in HELD_OUT if not reading[f"{name}_file"]]
+    unpublished = _leave_out_unpublished(rows, of_the_source)
     cleaned = {name: clean(split, name, source.splits_given) for name, split in rows.items()}
     names = decide_label_names(cleaned)
     repeated = repetitions(cleaned["train"])

@@ -58,11 +58,11 @@ def with_tokens(
 ) -> datasets.Dataset:
     """Rows with the columns that `encode` makes of their texts.
 
+    Where the cache cannot be written, that is said and they stay in memory.
+
     Args:
         encode: depends on `tokenizer` and `limit` alone.
         keep: they are encoded once: kept in the user's cache and read from there.
-
-    Where the cache cannot be written, that is said and they stay in memory.
     """
     names = [name for name in _TEXTS if name in rows.column_names]
     texts = rows.select_columns(names)

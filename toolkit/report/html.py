@@ -27,7 +27,8 @@ from toolkit.report.blocks import (
 )
 from toolkit.report.labels import labels
 from toolkit.report.plain_text import display_width, has_right_to_left, is_chinese, visible
-from toolkit.report.svg import CJK_FONTS, inline_svg
+from toolkit.report.svg import inline_svg
+from toolkit.report.templating import template_environment
 
 # The darkest ground of a heat table; on it the text's colour has a contrast above 9.
 _DARKEST = (158, 202, 235)
@@ -62,21 +63,13 @@ def render_html(document: Document, figures: Mapping[str, str]) -> str:
             sections=_with_anchors(document.blocks[first:]),
             svgs=figures,
             words=labels(document.language),
-            cjk_fonts=Markup(CJK_FONTS),
         )
     )
 
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("toolkit.report"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=True,
-        finalize=_visible,
-    )
+    environment = template_environment("toolkit.report")
     environment.filters["inline"] = _inline
     environment.filters["words_of_code"] = _words_of_code
     environment.filters["kind"] = lambda block: type(block).__name__
@@ -94,11 +87,6 @@ def _environment() -> jinja2.Environment:
         data_uri=_data_uri,
     )
     return environment
-
-
-def _visible(value: object) -> object:
-    """What a template prints: control characters of a text as signs, markup as it is."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _inline(text: Text) -> Markup:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolkit.data.suggest import near_names
+from toolkit.data.suggest import near_names, near_paths
 from toolkit.demo.chinese_bert import NAME as CHINESE_BERT
 from toolkit.demo.chinese_bert import chinese_bert_folder
 from toolkit.demo.vocabularies import NAMES as VOCABULARIES
@@ -40,7 +40,7 @@ def open_tokenizer(name: str) -> Any:
         return _read_file(path)
     if not is_hub_name(name):
         raise UserError(
-            f"no such folder: {name or '(an empty name)'}.{_near(path)} Works: {_WORKS}."
+            f"no such folder: {name or '(an empty name)'}.{near_paths(path)} Works: {_WORKS}."
         )
     return _from_hub(name)
 
@@ -134,7 +134,7 @@ def _from_hub(name: str) -> Any:
     if failure is not None and not _is_cached(name):
         raise UserError(
             f"no folder {name} here, and the Hub cannot be asked for a model of that name: "
-            f"{failure}, and its tokenizer is not in the local cache.{_near(Path(name))} "
+            f"{failure}, and its tokenizer is not in the local cache.{near_paths(Path(name))} "
             f"Works offline: {_WORKS}."
         )
     try:
@@ -149,12 +149,3 @@ def _is_cached(name: str) -> bool:
     from huggingface_hub import try_to_load_from_cache
 
     return any(isinstance(try_to_load_from_cache(name, file), str) for file in FILES)
-
-
-def _near(path: Path) -> str:
-    """Suggestions from the deepest folder of the path that exists."""
-    for parent in path.parents:
-        if parent.is_dir():
-            wrong = path.relative_to(parent).parts[:1]
-            return near_names(wrong[0] if wrong else "", [child.name for child in parent.iterdir()])
-    return ""

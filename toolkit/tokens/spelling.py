@@ -8,7 +8,7 @@ from functools import cache
 from toolkit.data.inspection.visible import visible
 from toolkit.tokens.kinds import Spelling
 
-_FALLBACK = re.compile(r"<0x([0-9A-F]{2})>")
+_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
 def readable(token: str, spelling: Spelling) -> str:
@@ -28,14 +28,13 @@ def is_split(token: str, spelling: Spelling) -> bool:
 
 def bytes_of(token: str, spelling: Spelling) -> bytes | None:
     """The bytes a token stands for; None for one that is text (or a special token)."""
+    if spelling != "plain":
+        signs = byte_signs() if spelling == "bytes as signs" else _characters()
+        if all(sign in signs for sign in token):
+            return bytes(signs[sign] for sign in token)
     if fallback := _FALLBACK.fullmatch(token):
         return bytes([int(fallback[1], 16)])
-    if spelling == "plain":
-        return None
-    signs = byte_signs() if spelling == "bytes as signs" else _characters()
-    if not all(sign in signs for sign in token):
-        return None
-    return bytes(signs[sign] for sign in token)
+    return None
 
 
 @cache
